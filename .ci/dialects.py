@@ -3,8 +3,9 @@
     python .ci/dialects.py            write the page
     python .ci/dialects.py --check    exit 1 if the committed page differs
 
-Nothing on the page is written by hand. Facts are the fields of `Dialect` and of `actors.config.providers`; bodies and
-losses are those of real renders of the two conversations below, for each profile by itself and by all others.
+The facts on the page are fields of `Dialect` and of `actors.config.providers`. The request bodies and the losses come
+from renders of the two conversations below: each profile's own conversation is rendered for the profile itself and for
+all others, and a foreign conversation for each profile.
 """
 
 import json
@@ -51,29 +52,30 @@ a provider](../how-to/providers.md).
 
 Each section has a table of facts and three parts:
 
-- **A request** to the model that produced the conversation: a question, reasoning with a text and two parallel calls,
-  one successful and one failed result, and a new question.
-- **When the conversation moves away**: the parts of it that another model receives. Reasoning belongs to its binding;
-  it stays in the log and is sent again when the session returns. Call ids go back to the endpoint that produced them.
-  Other endpoints receive generated ids, always the same for a call.
+- **A request** to the model that produced the conversation. The conversation consists of a question, an answer with
+  reasoning, a text and two parallel calls, a successful and a failed result, and a new question.
+- **When the conversation moves away**: the parts of this conversation that another model receives. Reasoning belongs
+  to its binding: it stays in the log, and is sent again when the session returns to that binding. Call ids are sent
+  back to the endpoint that produced them. Other endpoints receive generated ids, always the same id for a call.
 - **When a conversation arrives**: the changes to a conversation that another provider has produced. That conversation
-  begins with the model. It contains reasoning, a text, four parallel calls (one of a tool `files.read`, one whose
-  result has an image), an image by value and one by URL, a PDF, and a new question directly after the results.
+  begins with a message of the model. It contains reasoning, a text, four parallel calls (one of a tool `files.read`,
+  and one whose result has an image), an image by value and one by URL, a PDF, and a new question directly after the
+  results.
 
 Settings that are *not supported* are omitted from requests, and listed in `session.preview(target).losses`.
 """
 
-HOME, ABROAD = "Weather in Oslo and Rome?", "And tomorrow?"
-WORDS = "Two cities, two calls."
+QUESTION, NEXT_QUESTION = "Weather in Oslo and Rome?", "And tomorrow?"
+REASONING = "Two cities, two calls."
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     return "\n".join([HEAD, "## Overview\n", overview(), *map(section, PROFILES.values())])
 
 
 def overview() -> str:
-    """Return a line for each profile."""
+    """Return a table with one row for each profile."""
     rows = [
         [
             f"[`{name}`](#{name})",
@@ -81,7 +83,7 @@ def overview() -> str:
             f"`{profile.family}`",
             _id(profile) or "by position",
             _result(profile),
-            _OPENERS[profile.reasoning.binding],
+            _REASONING_TARGETS[profile.reasoning.binding],
             _required(profile),
         ]
         for name, profile in PROFILES.items()
@@ -109,7 +111,7 @@ def section(profile: Dialect) -> str:
 
 
 def facts_of(profile: Dialect) -> Iterator[list[str]]:
-    """Yield the lines of a profile's table."""
+    """Yield the rows of a profile's table of facts."""
     for kind, provider in PROVIDERS.items():
         if profile.name in provider.dialects:
             key = f"`{provider.key_variable}` in `{provider.header}`" if provider.key_variable else "none"
@@ -141,7 +143,7 @@ def _where(provider: Provider, profile: Dialect) -> str:
     return f"{where}, or `{provider.url_variable}`{others}"
 
 
-_OPENERS = {
+_REASONING_TARGETS = {
     "none": "no model",
     "model": "the same model and account",
     "upstream": "the same model and upstream",
@@ -200,7 +202,7 @@ def _either(names: Iterable[str]) -> str:
 def _thinking(profile: Dialect) -> str:
     if profile.reasoning.carrier == "none":
         return "decoded, never sent back"
-    rules = [f"sent as `{profile.reasoning.carrier}`, to {_OPENERS[profile.reasoning.binding]}"]
+    rules = [f"sent as `{profile.reasoning.carrier}`, to {_REASONING_TARGETS[profile.reasoning.binding]}"]
     if (without := _required(profile)) != "nothing":
         rules.append(f"calls without reasoning get {without}")
     return "; ".join(rules)
@@ -253,7 +255,7 @@ def _images(profile: Dialect) -> list[str]:
     return [media_type for media_type in profile.media.types if media_type.startswith("image/")]
 
 
-ASKED: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
+TRIED_SETTINGS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
     "`temperature`": {"temperature": 0.5},
     "`temperature` with thinking": {"temperature": 0.5, "thinking": "adaptive"},
     "a forced tool": {"tool_choice": "required"},
@@ -265,16 +267,18 @@ ASKED: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
     "a thinking budget": {"thinking": "manual", "thinking_tokens": 2048},
     "effort": {"effort": "low"},
 }
-"""Settings to try, each alone, and two pairs that some models refuse."""
+"""The settings of the requests that `unsupported` makes: single settings, and pairs that some models reject."""
 
 
 def unsupported(profile: Dialect) -> list[str]:
-    """Return the entries of `ASKED` that a request omits; a pair only if its parts are supported alone."""
+    """Return the entries of `TRIED_SETTINGS` that a request omits. A pair is listed only if each of its settings is
+    supported alone.
+    """
     tool = ToolSpec("weather", "", Json(b'{"type":"object","properties":{}}'))
     model = "anthropic.claude-sonnet-4-5" if profile.family == "converse" else "m"
     lost = {
         what: set(adapter(profile).request(Segments(), Settings(model=model, tools=(tool,), **asked)).losses)
-        for what, asked in ASKED.items()
+        for what, asked in TRIED_SETTINGS.items()
     }
     alone = lost["thinking on"]
     for pair in ("`temperature`", "a forced tool"):
@@ -289,15 +293,15 @@ def unsupported(profile: Dialect) -> list[str]:
 
 
 _MODEL = "anthropic.claude-test"
-"""The prefix of the model decides which features Bedrock has."""
+"""The model's name. Its prefix decides which features Bedrock supports."""
 
 
 def binding(profile: Dialect) -> Binding:
-    """Return a binding of this profile. Behind a gateway, its answers came from upstream `One`."""
+    """Return a binding of this profile."""
     return Binding(profile.name, profile.name, f"https://{profile.name}.example", "account-1", _MODEL)
 
 
-STRANGER = Binding("elsewhere", "elsewhere", "https://elsewhere.example", "account-1", "theirs")
+OTHER_BINDING = Binding("elsewhere", "elsewhere", "https://elsewhere.example", "account-1", "theirs")
 """A binding of an unknown provider."""
 _NATIVE = {
     "openai": "call_Ab12Cd34Ef56Gh78Ij90Kl1{}",
@@ -315,7 +319,7 @@ _STATE = {
     "reasoning_content": ("reasoning_content", "reasoning_content"),
     "reasoning_details": (
         "reasoning_details",
-        json.dumps([{"type": "reasoning.text", "text": WORDS, "signature": "c2lnbmVk", "index": 0}]),
+        json.dumps([{"type": "reasoning.text", "text": REASONING, "signature": "c2lnbmVk", "index": 0}]),
     ),
     "reasoning_item": (
         "reasoning_item",
@@ -326,12 +330,17 @@ _STATE = {
 
 
 def _reasoning(profile: Dialect, maker: Binding) -> Thinking:
-    """Return reasoning as an adapter of this profile decodes it: without a seal if it is never sent back."""
+    """Return reasoning as an adapter of this profile decodes it: without a seal if it is never sent back.
+
+    If the seal is valid only for one upstream of a gateway, that upstream is `One`.
+    """
     if profile.reasoning.carrier == "none":
-        return Thinking(WORDS)
+        return Thinking(REASONING)
     kind, data = _STATE[profile.reasoning.carrier]
     origin = replace(maker, upstream="One") if profile.reasoning.binding == "upstream" else maker
-    return Thinking("" if kind == "thought_signature" else WORDS, ProviderState(kind, quote(data), origin))
+    return Thinking(
+        "" if kind == "thought_signature" else REASONING, ProviderState(kind, quote(data), origin)
+    )
 
 
 def _call(profile: Dialect, maker: Binding, number: int, name: str, arguments: Mapping[str, str]) -> ToolCall:
@@ -339,7 +348,7 @@ def _call(profile: Dialect, maker: Binding, number: int, name: str, arguments: M
     return ToolCall(f"hist_tool_{number + 1}", name, dict(arguments), native=native)
 
 
-def at_home(profile: Dialect) -> list[Message]:
+def own_conversation(profile: Dialect) -> list[Message]:
     """Return a conversation with answers of a profile's own model."""
     maker = binding(profile)
     calls = [_call(profile, maker, at, "weather", {"city": city}) for at, city in enumerate(("Oslo", "Rome"))]
@@ -348,33 +357,35 @@ def at_home(profile: Dialect) -> list[Message]:
     if profile.reasoning.carrier == "thought_signature":  # directly before the part that it signs
         blocks.reverse()
     return [
-        Message("user", [Text(HOME)]),
+        Message("user", [Text(QUESTION)]),
         Message("assistant", [*blocks, *calls], origin=maker),
         Message(
             "tool", [ToolResult("hist_tool_1", "4 C"), ToolResult("hist_tool_2", error="no such station")]
         ),
-        Message("user", [Text(ABROAD)]),
+        Message("user", [Text(NEXT_QUESTION)]),
     ]
 
 
-def abroad() -> list[Message]:
+def foreign_conversation() -> list[Message]:
     """Return a conversation with answers of an unknown provider."""
     anyone = PROFILES["anthropic"]
-    calls = [_call(anyone, STRANGER, at, "weather", {"city": "Oslo"}) for at in range(3)]
-    calls.append(_call(anyone, STRANGER, 3, "files.read", {"path": "a.txt"}))
+    calls = [_call(anyone, OTHER_BINDING, at, "weather", {"city": "Oslo"}) for at in range(3)]
+    calls.append(_call(anyone, OTHER_BINDING, 3, "files.read", {"path": "a.txt"}))
     answers = [ToolResult(call.id, "4 C") for call in calls[1:]]
     media = [Media("image/png", "aGk="), Media("image/png", url="https://pictures.example/a.png")]
     return [
-        Message("assistant", [Text("Good morning.")], origin=STRANGER),
-        Message("user", [Text(HOME), *media, Media("application/pdf", "aGk=")]),
-        Message("assistant", [_reasoning(anyone, STRANGER), Text("I look."), *calls], origin=STRANGER),
+        Message("assistant", [Text("Good morning.")], origin=OTHER_BINDING),
+        Message("user", [Text(QUESTION), *media, Media("application/pdf", "aGk=")]),
+        Message(
+            "assistant", [_reasoning(anyone, OTHER_BINDING), Text("I look."), *calls], origin=OTHER_BINDING
+        ),
         Message("tool", [ToolResult(calls[0].id, "4 C", media=media[:1]), *answers]),
-        Message("user", [Text(ABROAD)]),
+        Message("user", [Text(NEXT_QUESTION)]),
     ]
 
 
 def rendered_for(messages: Sequence[Message], profile: Dialect, reader: Binding) -> Rendered:
-    """Render a conversation for a binding, and assert that the judge finds no fault."""
+    """Render a conversation for a binding, and assert that the report contains no fault."""
     rendered = render(History(messages), Ledger(), profile, binding=reader)
     assert not rendered.report.faults, rendered.report.faults
     return rendered
@@ -384,7 +395,7 @@ def rendered_for(messages: Sequence[Message], profile: Dialect, reader: Binding)
 
 
 def own_turn(profile: Dialect) -> str:
-    """Return a request body to a profile's own model, or a link to an equal one."""
+    """Return the body of a request to a profile's own model, or a link to a profile with the same body."""
     same = next(name for name, other in PROFILES.items() if _body(other) == _body(profile))
     if same != profile.name:
         return f"The same as for [`{same}`](#{same}).\n"
@@ -392,14 +403,14 @@ def own_turn(profile: Dialect) -> str:
 
 
 def _body(profile: Dialect) -> Any:  # Any: JSON
-    """Return the body, with a neutral model name."""
-    rendered = rendered_for(at_home(profile), profile, binding(profile))
+    """Return the body of a request with a profile's own conversation, and with a neutral model name."""
+    rendered = rendered_for(own_conversation(profile), profile, binding(profile))
     settings = Settings(model="m", system="Be brief.", max_tokens=1000, stream=False)
     return json.loads(adapter(profile).request(rendered._segments, settings, rendered._facts).body)
 
 
 def pretty(value: Any, indent: str = "") -> str:  # Any: JSON
-    """Return JSON in which a value that fits is on one line."""
+    """Return indented JSON. A value that fits on one line stays on one line."""
     flat = json.dumps(value, ensure_ascii=False)
     if len(indent) + len(flat) <= 110 or not isinstance(value, dict | list):
         return flat
@@ -415,18 +426,18 @@ def pretty(value: Any, indent: str = "") -> str:  # Any: JSON
 
 
 def leaving(profile: Dialect) -> Iterator[str]:
-    """Yield the losses of this profile's conversation for other bindings, grouped by equal losses."""
+    """Yield a table of the losses when a profile's conversation moves away. Targets with equal losses share a row."""
     yield "**When the conversation moves away:**\n"
     groups: dict[tuple[str, str], list[str]] = {}
     for name, target, reader in _readers(profile):
-        groups.setdefault(_cost(profile, target, reader), []).append(name)
+        groups.setdefault(_losses(profile, target, reader), []).append(name)
     most = max(groups.values(), key=len)
     rows = []
-    for cost, names in sorted(groups.items(), key=lambda group: group[1] is most):
+    for losses, names in sorted(groups.items(), key=lambda group: group[1] is most):
         targets = names
         if names is most:  # profiles are in backquotes
             targets = [*(name for name in names if not name.startswith("`")), "every other profile"]
-        rows.append([", ".join(targets), *cost])
+        rows.append([", ".join(targets), *losses])
     yield _table(["to", "reasoning", "call ids"], rows)
 
 
@@ -441,21 +452,21 @@ def _readers(profile: Dialect) -> Iterator[tuple[str, Dialect, Binding]]:
             yield f"`{target.name}`", target, binding(target)
 
 
-def _cost(profile: Dialect, target: Dialect, reader: Binding) -> tuple[str, str]:
-    """Return what happens to the reasoning and the call ids of a profile's conversation."""
-    rendered = rendered_for(at_home(profile), target, reader)
+def _losses(profile: Dialect, target: Dialect, reader: Binding) -> tuple[str, str]:
+    """Return how the reasoning and the call ids of a profile's conversation change for `target`."""
+    rendered = rendered_for(own_conversation(profile), target, reader)
     lost = dict(rendered.report.losses)
     native = [_NATIVE[profile.ids.style].format(at + 7) for at in range(2)]
     reasoning = "omitted" if lost.pop("thinking", 0) else "sent back"
-    minted = "generated" if any(rendered.report.emitted_calls) else "none"
-    ids = "sent back" if list(rendered.report.emitted_calls) == native else minted
+    created = "generated" if any(rendered.report.emitted_calls) else "none"
+    ids = "sent back" if list(rendered.report.emitted_calls) == native else created
     assert not lost, lost
     return reasoning, ids
 
 
 def entering(profile: Dialect) -> Iterator[str]:
-    """Yield the losses and additions of another provider's conversation."""
-    rendered = rendered_for(abroad(), profile, binding(profile))
+    """Yield the losses and additions when another provider's conversation arrives."""
+    rendered = rendered_for(foreign_conversation(), profile, binding(profile))
     yield "**When a conversation arrives:**\n"
     lost = dict(rendered.report.losses)
     names = {
@@ -463,8 +474,8 @@ def entering(profile: Dialect) -> Iterator[str]:
         "media": f"{lost.get('media')} of 4 attachments, which notes replace",
     }
     yield f"- Lost: {' and '.join(names[kind] for kind in sorted(lost, reverse=True)) or 'nothing'}."
-    gained = [*_fillers(rendered, profile)]
-    yield f"- Added: {', '.join(gained) or 'nothing'}."
+    added = [*_fillers(rendered, profile)]
+    yield f"- Added: {', '.join(added) or 'nothing'}."
     ids = f"generated, such as {_id(profile)}" if _id(profile) else "none; results are paired by position"
     yield f"- Call ids: {ids}."
     (name,) = rendered._facts.tools - {"weather"}
@@ -473,7 +484,7 @@ def entering(profile: Dialect) -> Iterator[str]:
 
 
 def _place(rendered: Rendered, profile: Dialect) -> str:
-    """Return the place of a result's image in the request."""
+    """Return the end of a sentence about the image in a result: its place in the request."""
     if "image" in profile.media.result_kinds:
         return "stays in the result"
     follows = b"follows the tool results" in rendered.transcript
@@ -481,7 +492,7 @@ def _place(rendered: Rendered, profile: Dialect) -> str:
 
 
 def _fillers(rendered: Rendered, profile: Dialect) -> Iterator[str]:
-    """Yield the fillers of a render."""
+    """Yield the descriptions of the fillers that a render has added."""
     texts = {
         "thinking": f"`{profile.reasoning.placeholder}` instead of the reasoning",
         "first": f"`{profile.turns.filler_first}`",
@@ -493,8 +504,8 @@ def _fillers(rendered: Rendered, profile: Dialect) -> Iterator[str]:
 
 
 def _id(profile: Dialect) -> str:
-    """Return the generated id of the first call of another provider."""
-    first = rendered_for(abroad(), profile, binding(profile)).report.emitted_calls[0]
+    """Return the id that a profile generates for the first call of another provider; empty if it generates none."""
+    first = rendered_for(foreign_conversation(), profile, binding(profile)).report.emitted_calls[0]
     return f"`{first}`" if first else ""
 
 

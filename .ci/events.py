@@ -31,13 +31,13 @@ returns an event as a frame of server-sent events. These are some events of an a
 {{"v": {version}, "type": "text", "text": "4 C.", "turn": 1, "round": 2, "offset": 0}}
 ```
 
-Every object has `v` and `type`. Many have these fields too:
+Every object has `v` and `type`. A field has the same meaning in all objects:
 
 - `v` is the version of the JSON form. Within one version, fields and types may be added, so ignore the ones that you do
   not know. A field is removed, or changes its meaning, only with a new version.
 - `seq` is the position of the event in the session's log, counted from 1. An event with a `seq` is *durable*: it is in
-  the log before a caller receives it, and has the same JSON live and on replay. Events without one are *ephemeral*. A
-  slow reader may miss them; the `message` event of the round contains the complete text.
+  the log before a caller receives it, and has the same JSON live and on replay. Events without a `seq` are *ephemeral*.
+  A slow reader may miss them; the `message` event of the round contains the complete text.
 - `more` is true if another event with the same `seq` follows. When you resume reading, continue after an event where
   it is false or absent.
 - `turn` and `round` count from 1.
@@ -52,7 +52,7 @@ The [Python API](api.md#actorsevents) describes the fields.
 | --- | --- | --- | --- |
 {kinds}
 An answer that the provider did not finish is `complete` too. `incomplete`, in the result and in the message, then has
-the reason (`length`, `filter`, `paused` or `fault`), and `finish_reason` has the provider's word for it.
+the reason (`length`, `filter`, `paused` or `fault`), and `finish_reason` contains the reason in the provider's wording.
 """  # noqa: E501
 
 

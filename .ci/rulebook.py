@@ -4,7 +4,7 @@
     python .ci/rulebook.py            write the page
     python .ci/rulebook.py --check    exit 1 if the committed page differs
 
-The page is data in another form: change the data, never the page. A test compares the two.
+Change these modules, never the page. A test compares the page with them.
 """
 
 import inspect
@@ -36,8 +36,9 @@ that a transcript breaks: `fault.rule == "ANT-01"`.
 PROFILES_HEAD = """## Profiles
 
 Each wire format has a *family* with its own fields. The tables show the first profile of each family. A blank cell
-means that the family has no such field. Other profiles and your own `[dialects.NAME]` tables override some values,
-except those of fields marked *fixed*, which follow from the wire format.
+means that the family has no such field, *empty* is an empty list, and *not set* is None or an empty
+string. Other profiles and your own `[dialects.NAME]` tables override some values, except those of fields marked
+*fixed*, which follow from the wire format.
 
 """
 
@@ -90,11 +91,12 @@ NOTES = {
 
 
 NOT_CONCERNS = ("name", "rules", "makers", "model", "narrowed_to")
-"""Fields of a profile that are no concern: its names, and the facts of models (docs/reference/models.md)."""
+"""Fields of a profile that the page does not show as a concern: names, and the facts of models
+(docs/reference/models.md)."""
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     parts = [HEAD + PROFILES_HEAD + profiles(), VARIANTS_HEAD + variants()]
     parts += ["## Context overflow\n", overflow(), RULES_HEAD.rstrip() + "\n"]
     for prefix in dict.fromkeys(prefix for family in PREFIXES.values() for prefix in family):
@@ -105,7 +107,7 @@ def page() -> str:
 
 
 def profiles() -> str:
-    """Return a table of fields for each concern, with a column for the first profile of each family."""
+    """Return a table for each group of fields, with a column for the first profile of each family."""
     bases = _bases().values()
     sections = []
     for concern, title in CONCERNS.items():
@@ -117,7 +119,7 @@ def profiles() -> str:
 
 
 def variants() -> str:
-    """Return the fields of every other profile that differ from the first of its family."""
+    """Return a table for each other profile, with the fields that differ from the first profile of its family."""
     sections = []
     for profile in PROFILES.values():
         base = _bases()[profile.family]
@@ -163,7 +165,7 @@ def documented(kind: type) -> Iterator[tuple[str, str]]:
 
 
 def overflow() -> str:
-    """Return the patterns by which a profile distinguishes a context overflow from a broken transcript."""
+    """Return the patterns with which a profile distinguishes a context overflow from a broken transcript."""
     lines = [
         "An error message that matches one of these patterns reports a history that is too long, not a broken rule. "
         "The patterns are the field `request.overflow_patterns`.\n"
@@ -177,9 +179,16 @@ def overflow() -> str:
 
 
 def rules(chosen: Iterable[Rule]) -> str:
-    """Return the table of some rules."""
+    """Return a table of these rules."""
     rows = [
-        [rule.id, rule.fault_class, rule.demand, rule.evidence, rule.unseen or "yes", _quoted(rule.refusal)]
+        [
+            rule.id,
+            rule.fault_class,
+            rule.demand,
+            rule.evidence,
+            rule.unchecked_reason or "yes",
+            _quoted(rule.refusal),
+        ]
         for rule in chosen
     ]
     return table(["id", "class", "demand", "evidence", "judged", "refusal"], rows)
@@ -196,9 +205,9 @@ def _value(profile: Dialect, path: str) -> str:
     concern, _, name = path.rpartition(".")
     value = getattr(getattr(profile, concern) if concern else profile, name, _ABSENT)
     if isinstance(value, frozenset):
-        return ", ".join(f"`{item}`" for item in sorted(value)) or "none"
+        return ", ".join(f"`{item}`" for item in sorted(value)) or "empty"
     if value is None or value == "":
-        return "none"
+        return "not set"
     return "" if value is _ABSENT else "yes" if value is True else "no" if value is False else f"`{value}`"
 
 
@@ -206,7 +215,7 @@ _ABSENT = object()
 
 
 def _quoted(text: str) -> str:
-    """Return a provider's text as code, fenced so that its own backquotes stay."""
+    """Return a provider's text as Markdown code, even if the text contains backquotes."""
     if not text:
         return ""
     return f"`` {text} ``" if "`" in text else f"`{text}`"

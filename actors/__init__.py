@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 __version__: str
 
-TYPE_CHECKING = False  # type checkers treat this name as True, and `typing` need not be imported
+TYPE_CHECKING = False  # type checkers treat this name as True; this avoids importing `typing`
 if TYPE_CHECKING:
     from actors.core.history.compaction import Compaction, CompactionResult
     from actors.core.settings.asking import AskSettings
@@ -63,7 +63,7 @@ __all__ = [
     "tool",
 ]
 
-# For each submodule, the names of this module that it defines.
+# The public names of this package, by the submodule that defines them.
 _HOMES = {
     "core.history.compaction": ("Compaction", "CompactionResult"),
     "core.settings.asking": ("AskSettings",),
@@ -95,7 +95,7 @@ _SUBMODULES = (
     "transcripts",
     "types",
 )
-"""Public submodules in which `_submodule_hint` looks for a name."""
+"""Public submodules in which `_submodule_hint` searches for a name."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 

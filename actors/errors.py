@@ -41,7 +41,7 @@
     ├── ToolsetFailed               a toolset cannot be opened
     ├── ToolsetDown                 a toolset is disconnected, so a call did not run or its result was lost
     ├── ToolChanged                 a tool changed after its call was validated, so the call did not run
-    ├── AnswerTooLarge              an answer of a tool server exceeds a limit and was not read
+    ├── AnswerTooLarge              an answer from a tool server exceeds a limit and was not read
     ├── ThreadsBusy                 no thread is free for a blocking tool
     ├── ResourceBusy                an abandoned tool still uses the resource
     ├── JournalError                the log could not be written or read
@@ -210,7 +210,7 @@ class MissingKey(ConfigError):
 
 
 class InvalidIdentifier(ConfigError):
-    """The id of a session, or the key of an ask, has an invalid form. Often, a client of the program has chosen it."""
+    """A session id or an ask key has an invalid form. In a server, the client that chose it is usually at fault."""
 
 
 class ToolDefinitionError(ConfigError):
@@ -222,7 +222,7 @@ class MediaError(ActorsError):
 
 
 class TranscriptError(ActorsError):
-    """A transcript cannot be read. If only some of its messages are invalid, it is imported, with a report of them."""
+    """A transcript cannot be read. If only some messages are invalid, the import succeeds and its report lists them."""
 
 
 class AskFailed(ActorsError):
@@ -284,7 +284,7 @@ class OverBudget(SessionError):
 
 
 class NotAwaited(SessionError):
-    """No turn waits for this call, or a result was passed where the turn waits for a decision, or the reverse."""
+    """No turn waits for this call; or the turn waits for a decision and received a result, or the reverse."""
 
 
 class DecisionRefused(SessionError):
@@ -325,18 +325,19 @@ class SessionLeased(SessionError):
 
 
 class HostUnavailable(SessionError):
-    """Another host is gone, is unknown, or accepts no more sessions; or no host answered the request of a router."""
+    """Another host is gone, is unknown, or accepts no more sessions; or no host answered a router's request."""
 
 
 class RequestLost(HostUnavailable):
     """Several hosts did not answer a request that was sent to them: they ended, or stopped answering.
 
-    The request may be the cause. So a router gives it up, and no client should repeat it automatically.
+    The request itself may have caused this, so the router tries no further host, and clients should not repeat
+    the request automatically.
     """
 
 
 class ReentrantCall(SessionError):
-    """A tool asked the session that is waiting for this tool. Return first, or ask another session."""
+    """A tool asked the session that is waiting for this tool. Let the tool return first, or ask another session."""
 
 
 class UnknownSeq(SessionError):
@@ -380,7 +381,7 @@ class ToolChanged(ActorsError):
 
 
 class AnswerTooLarge(ActorsError):
-    """An answer of a tool server (MCP) exceeds a limit and was not read. The call may have taken effect.
+    """An answer from a tool server (MCP) exceeds a limit and was not read. The call may have taken effect.
 
     Args:
         message: One line. The model receives it too.

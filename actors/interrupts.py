@@ -18,9 +18,9 @@ _RAISE = opmap["RAISE_VARARGS"]
 def is_from_signal(error: BaseException) -> bool:
     """Return True if a signal handler, and not the running code, raised this error.
 
-    For a group, return True if a signal handler raised any error in the group. Python's SIGINT handler adds no
-    frame and executes no `raise`. Other handlers, such as those of event loops and of the program, appear as frames in
-    the traceback.
+    For a group, return True if a signal handler raised any error in the group. A handler that is a Python function has
+    a frame in the traceback. Python's own SIGINT handler has none, so its `KeyboardInterrupt` is recognised because no
+    `raise` statement raised it.
     """
     if is_group(error):
         return any(map(is_from_signal, error.exceptions))
@@ -56,7 +56,9 @@ def _traceback_steps(trace: TracebackType | None) -> Iterator[TracebackType]:
 def _handler_codes() -> Iterator[CodeType]:
     """Yield the code objects of the installed signal handlers."""
     for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)  # Any: a function, a wrapper of a function, a number or None
+        handler: Any = signal.getsignal(
+            number
+        )  # Any: a function, a wrapper of a function, a constant or None
         while isinstance(handler, partial):
             handler = handler.func
         code = getattr(inspect.unwrap(handler), "__code__", None) if callable(handler) else None

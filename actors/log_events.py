@@ -1,4 +1,4 @@
-"""The events of a session's log, as a storage contains them.
+"""The events of a session's log, as they are stored.
 
 `LogEvent` is the union of all event classes. `Opened` is the first event of a log; `Closed` is the last event of the
 log of a closed session.
@@ -12,7 +12,7 @@ from actors.core.log.call_events import (
     Effects,
     End,
     Failed,
-    Gap,
+    MissingReason,
     Reason,
     Refused,
     Returned,
@@ -40,13 +40,13 @@ from actors.core.log.events import (
     ResultsTrimmed,
     Rewound,
     RoundEnded,
-    Short,
     SubagentUsage,
     SwitchApplied,
     SwitchEvent,
     SwitchFailed,
     SwitchQueued,
     SwitchSuperseded,
+    TrimReason,
     TurnEnded,
     TurnPaused,
     TurnResumed,
@@ -54,7 +54,7 @@ from actors.core.log.events import (
     TurnStatus,
     Verdict,
 )
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.spending import SessionUsage
 from actors.core.values.packed import Packed, unpack
 from actors.core.values.progress import AskProgress, TurnProgress
@@ -66,7 +66,6 @@ __all__ = [
     "AskKey",
     "AskProgress",
     "AskStarted",
-    "Asked",
     "CallEvent",
     "Cancelled",
     "Closed",
@@ -81,9 +80,9 @@ __all__ = [
     "EventsLost",
     "Failed",
     "FormatRequested",
-    "Gap",
     "HistoryEvent",
     "LogEvent",
+    "MissingReason",
     "OmittedParameter",
     "Opened",
     "Packed",
@@ -96,14 +95,15 @@ __all__ = [
     "RoundEnded",
     "Scheduled",
     "SessionUsage",
-    "Short",
     "Started",
+    "StoredAskSettings",
     "SubagentUsage",
     "SwitchApplied",
     "SwitchEvent",
     "SwitchFailed",
     "SwitchQueued",
     "SwitchSuperseded",
+    "TrimReason",
     "TurnEnded",
     "TurnPaused",
     "TurnProgress",

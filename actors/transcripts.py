@@ -153,7 +153,7 @@ __all__ = [
 
 
 class AnswerDecoder(Protocol):
-    """A decoder of one answer. Pass the bytes of the body to `feed` as they arrive, then call `close`."""
+    """A decoder of one answer. Pass the bytes of the response body to `feed` as they arrive, then call `close`."""
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Decode the next bytes, and return the new events. The bytes may be split at any point.
@@ -168,7 +168,7 @@ class AnswerDecoder(Protocol):
         ...
 
     def close(self) -> Message:
-        """Return the model's complete message. `late` contains the events of the last bytes.
+        """End the answer, and return the model's complete message. `late` then contains the events of the last bytes.
 
         Raises:
             StreamFault: The answer ended without its end marker, or reports that it failed.
@@ -209,10 +209,9 @@ def from_wire(transcript: object, name: str | None = None) -> tuple[History, Led
         name: The dialect of the messages: `openai`, `anthropic`, ... By default, the dialect is detected; the messages
             must match exactly one dialect, and `history.report` names it.
 
-    Calls get canonical ids in order of appearance. A result is paired with the latest call that has its native id. If
-    a result may belong to a different call, it becomes a note (`actors.core.normalize.pairing`). `history.system` is
-    the system prompt of the transcript. `history.report` lists the problems with their resolutions, and the omitted
-    content.
+    Calls get canonical ids in order of appearance. A result is paired with the latest call that has its native id. A
+    result is kept as a note in the conversation if it is uncertain which call it answers. `history.system` is the
+    system prompt of the transcript. `history.report` lists the problems, their resolutions, and the omitted content.
 
     Raises:
         TranscriptError: The value is not a transcript, is in the format of another dialect, or matches no dialect or
@@ -277,7 +276,7 @@ def encode(
         rendered: The return value of `render`.
         model: The name that the provider uses for the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
-        system: System prompt; the one of the history by default, and none with `""`.
+        system: System prompt. By default, the history's own is sent; `""` sends none.
         max_tokens: The maximum number of tokens in the answer, at least 1; None for the default of the dialect.
         tool_choice: `auto`, `none`, `required`, or `ToolChoice("NAME")` for one of the tools.
         cache: Use of the provider's prompt cache: `default`, `long` (the longest lifetime it offers) or `off`.

@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 
 from actors.core.log.events import LogEvent, Opened, TurnEnded, TurnStarted
-from actors.core.session.publishing import NOBODY
+from actors.core.session.publishing import NO_BINDING
 from actors.errors import SessionClosed
 from actors.journal.commands import Append, ClaimSession, JournalCommand
 from actors.journal.session_events import SessionEvents
@@ -39,7 +39,7 @@ async def _write_long_log(journal: Ref[JournalCommand], asks: int) -> None:
     for first in range(1, asks + 1, 100):
         events: list[LogEvent] = []
         for turn in range(first, min(first + 100, asks + 1)):
-            events += [user_event(), TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")]
+            events += [user_event(), TurnStarted(turn, turn, NO_BINDING), TurnEnded(turn, "complete")]
         await journal.ask(Append(LOG, fence, tuple(events)))
 
 

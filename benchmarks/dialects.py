@@ -82,7 +82,7 @@ def _measure_p2e(options: Extent) -> list[Figure]:
         passes = interleave(
             5 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding_works(name))
         )
-        rows.append(passes.fill(Figure("P2E", _QUESTIONS["P2E"], name, "ms", 1.0)))
+        rows.append(passes.fill(Figure("P2E", _QUESTIONS["P2E"], name, "ms", 1.1)))
     return rows
 
 

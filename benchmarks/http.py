@@ -99,9 +99,9 @@ def _measure_b2(options: Extent) -> list[Figure]:
                 others.measure_each(partial(_library_turn_ms, url, stream, count))
             baseline, *ours = (_median_cost(column) for column in zip(*samples, strict=True))
             taken = Passes.of([cost.ms for cost in costs] for costs in samples)
-            case = "streamed" if stream else "plain"
+            case, limit = ("streamed", 3.0) if stream else ("plain", 4.0)
             for work, (backend, cost) in enumerate(zip(options.backends, ours, strict=True), 1):
-                row = _turn_row("B2", f"{backend}, {case}", 6.0, cost, baseline, "")
+                row = _turn_row("B2", f"{backend}, {case}", limit, cost, baseline, "")
                 rows.append(replace(row, spread=taken.spread(work, 0), peers=others.peers()))
     return rows
 

@@ -133,17 +133,16 @@ def _measure_b4(options: Extent) -> list[Figure]:
     others = OtherLibraries(options.libraries)
     others.measure_each(partial(_library_kb, count))
     baseline = _run_in_process("conversations", count, "asyncio")
-    note = f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB of content; baseline: by hand; goal also 40 KB"
+    note = f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB of content; by hand {baseline / 1e3:.3g} KB"
     return [
         Figure(
             "B4",
             _QUESTION,
             backend,
             "KB",
-            1.2,
+            40.0,
             _run_in_process("sessions", count, backend) / 1e3,
-            baseline / 1e3,
-            note,
+            note=note,
             peers=others.peers(),
         )
         for backend in options.backends

@@ -15,7 +15,7 @@ from benchmarks.start import ROOT
 
 TIMES = ROOT / ".ci" / "times"
 _QUESTION = "time until the tests confirm a change"
-_LIMITS = {"The README's tests": 300, "All": 1200}
+_LIMITS = {"The README's tests": 300, "All": 900}
 """The goal for each step of `.ci/run`, in seconds including installation."""
 
 
@@ -42,7 +42,7 @@ def quick_test_row(extent: Extent) -> Figure:
 
     A quick run only returns an empty row.
     """
-    row = Figure("T1", _QUESTION, 'pytest -m "not long"', "s", 90, note="measured with --full")
+    row = Figure("T1", _QUESTION, 'pytest -m "not long"', "s", 60, note="measured with --full")
     if extent.quick:
         return row
     began = time.monotonic()

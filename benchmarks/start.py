@@ -121,12 +121,12 @@ def _measure_d2(options: Extent) -> list[Figure]:
             question,
             "install",
             "distributions",
-            14,
+            13,
             len(found),
             note="without extras",
             peers=counts.peers(),
         ),
-        Figure("D2", question, "install", "MB", 26, megabytes, note="without .pyc", peers=sizes.peers()),
+        Figure("D2", question, "install", "MB", 16, megabytes, note="without .pyc", peers=sizes.peers()),
         _resident_row("import actors", "import actors"),
         _resident_row(_IMPORT, _IMPORT),
         replace(answered, limit=None, peers=resident.peers()),
@@ -135,7 +135,7 @@ def _measure_d2(options: Extent) -> list[Figure]:
 
 def _resident_row(program: str, case: str) -> Figure:
     kilobytes = float(_program_output(f"{program}\n{_RSS}"))
-    return Figure("D2", _QUESTIONS["D2"], case, "MB", 38, kilobytes / 1024, note="resident")
+    return Figure("D2", _QUESTIONS["D2"], case, "MB", 25, kilobytes / 1024, note="resident")
 
 
 def installed_distributions(root: str) -> dict[str, Distribution]:

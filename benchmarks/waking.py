@@ -66,7 +66,7 @@ async def wake_times(file: Path, count: int) -> list[float]:
             *sessions,
             *sessions,
         ):  # twice: the sessions resumed last are still active in the first pass
-            before = session._lifecycle.holding.total
+            before = session._lifecycle.memory_use.total
             began = time.process_time()
             await session.ledger()
             if not before:

@@ -134,9 +134,11 @@ ALTERNATING = (
     "commands",
     "config",
     "hosts",
+    "journal",
     "live",
     "provider",
     "renderer",
+    "runtime",
     "scenarios",
     "session",
     "strict",
@@ -145,11 +147,10 @@ ALTERNATING = (
     "testing",
     "tools",
 )
-"""Folders of code that depends on the event loop only through rooms whose tests always run on both loops (kernel,
-transport, scheduler, journal, runtime).
+"""Folders whose cases alternate between the event loops in a run of the whole suite.
 
-In a run of the whole suite, each test in these folders runs on one loop. A run of named tests and the profile
-`thorough` use both.
+This code uses the loop through the kernel, the transport and the scheduler, whose tests always run on both loops. A run
+of named tests and the profile `thorough` also run the tests of these folders on both.
 """
 QUICK = "not long"
 _LONG = {Path(__file__).parent / name for name in LONG}

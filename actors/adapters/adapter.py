@@ -1,8 +1,8 @@
 """Encode a rendered transcript and its settings as a request, following a dialect's rules.
 
-The provider actor and `actors.encode` call `adapter`. Each wire family has a `Codec` (`actors.adapters.codec`), which
-is imported with the family's first adapter. The codec's decoder decodes the answers, and `actors.adapters.classify`
-classifies errors.
+The provider actor and `actors.transcripts.encode` call `adapter`. Each wire family has a `Codec`
+(`actors.adapters.codec`), which is imported with the family's first adapter. The codec's decoder decodes the answers,
+and `actors.adapters.classify` classifies errors.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,13 +38,13 @@ class PreparedRequest(Struct, frozen=True):
     tools: frozenset[str]
 
     def request(self, segments: Segments, facts: TranscriptFacts) -> Request:
-        """Return the request that sends `segments`, the encoded messages of a transcript, and closes the last one.
+        """Return the request that sends `segments`, the encoded messages of a transcript, and closes the last message.
         `facts` is `Rendered.facts`.
         """
         begun, dialect = self.request_head, self.dialect
         ends, said = add_marks(segments, self.settings, dialect, facts, self.closing)
-        opening = begun.before + ends + routing_keys(self.settings, dialect, facts) + begun.after
-        body = said.prepend(opening).append_unjoined(b"]}")
+        routing = ends + routing_keys(self.settings, dialect, facts)
+        body = said.prepend(begun.before, routing, begun.after).append_unjoined(b"]}")
         left_out = tuple([name for name in self.settings.omitted if name in self.losses])
         about = (self.losses, self.names, self.keys, begun.assumed, self.tools, left_out)
         return Request(begun.path, begun.headers, body, *about)
@@ -57,16 +57,16 @@ class Adapter(Struct, frozen=True):
     encoder: Encoder
     request_head: Callable[[Settings, Dialect, frozenset[str]], RequestHead]
 
-    def prepare(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> PreparedRequest:
-        """Return the part of a request that depends only on the settings. In `settings`, tools have their own names.
+    def prepare(self, settings: Settings, called_tools: frozenset[str] = NO_FACTS.tools) -> PreparedRequest:
+        """Return the part of a request that depends only on the settings. `settings` contains the tools' own names.
 
-        `called` contains the names of the tools that the transcript calls. It is used only if the settings declare no
-        tools. So a tool name that a model invented never changes the tool declarations, to which reasoning is bound
-        (ANT-44).
+        `called_tools` contains the names of the tools that the transcript calls. They are used only if the settings
+        declare no tools. So a tool name that a model invented never changes the tool declarations, to which reasoning
+        is bound (ANT-44).
         """
         dialect = for_model(self.dialect, settings.model)
         asked, names, keys, losses = fit_settings(settings, dialect)
-        begun = self.request_head(asked, dialect, NO_FACTS.tools if asked.tools else called)
+        begun = self.request_head(asked, dialect, NO_FACTS.tools if asked.tools else called_tools)
         told = (*losses, *begun.losses)
         tools = frozenset(tool.name for tool in asked.tools)
         return PreparedRequest(asked, dialect, self.encoder.closing, begun, names, keys, told, tools)

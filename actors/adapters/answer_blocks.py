@@ -1,8 +1,8 @@
 """Convert the parts of an answer to the blocks of its message, and collect its metadata and token figures.
 
-Some parts are not kept exactly as the model sent them: empty text, an unfinished call, a block of an unknown kind. If
-the dialect binds reasoning to its prefix, thinking after a changed part loses its signature (seal), because the
-provider would reject the signature (ANT-44, OAR-09).
+Some parts do not become blocks exactly as the model sent them: empty text, an unfinished call, a block of an unknown
+kind. If the dialect binds reasoning to the content before it, thinking after such a part loses its signature (seal),
+because the provider would reject the signature (ANT-44, OAR-09).
 
 The decoders add metadata of the text, such as citations, through `actors.adapters.assembly`. The metadata becomes
 blocks at the end of the message. An answer may consist of several responses, whose token figures are added up.
@@ -19,7 +19,7 @@ from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 
 MAX_KINDS = 64
-"""Maximum number of kinds of metadata or omitted content. Also the maximum number of characters in a kind's name."""
+"""Maximum number of kinds of metadata or of omitted content; also the maximum number of characters in a kind's name."""
 _MAX_FIGURE = 10**12  # far above any real figure, and low enough that a session's sums fit into 64 bits
 
 
@@ -75,7 +75,7 @@ class TextMetadata:
         self._parts: dict[str, ProviderPart] = {}
 
     def add(self, name: str, value: object, *, appends: bool) -> None:
-        """Record metadata under a name. Ignore an empty value, and new names after `MAX_KINDS` names.
+        """Record metadata under a name. Ignore empty values, and all further names after `MAX_KINDS` names.
 
         A value replaces the previous value of this name. With `appends`, a list is appended to the previous list.
         """

@@ -59,11 +59,11 @@ class MessageBuilder:
         tools: The wire names of the declared tools; None if unknown.
         usage: The latest token figures.
         upstream: The gateway's upstream provider that served the answer; "" if the answer does not name it. Seals
-            record this provider. If the binding is pinned to an upstream, they record that name instead.
+            record this provider, unless the binding is pinned to an upstream; then they record the pinned one.
         continuation: The token that requests the rest of a paused answer; empty if the provider did not pause.
         withheld: The reason for each part of the request that the provider hid from its model.
-        left_out: The number of items of the answer that are missing from the message, such as logprobs, search
-            grounding and dropped calls (`cut_call`). The keys are the provider's names for the kinds of items.
+        left_out: The number of items of the answer that are missing from the message, by kind, such as logprobs, search
+            grounding and dropped calls (`cut_call`). Kinds have the provider's names.
     """
 
     dialect: Dialect
@@ -105,7 +105,7 @@ class MessageBuilder:
         return AnswerEvents(known)
 
     def restart(self) -> None:
-        """Discard the parts received so far, because the answer starts again. The numbers of their calls are not
+        """Discard the parts received so far, because the answer starts again. The ids of the discarded calls are not
         reused.
 
         Events that were already emitted cannot be revoked. They may contain text that is missing from the message.
@@ -140,15 +140,18 @@ class MessageBuilder:
 
     @property
     def _seal_origin(self) -> Binding:
-        """The binding to store with opaque provider state (seals). It names the upstream that served the answer."""
+        """The binding to store with opaque provider state (seals): that of the answer, with the upstream that served
+        it.
+        """
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
     def complete_text(self, part: PartialText | PartialCall, *final_texts: str | Long) -> None:
-        """Complete a part from its complete text, which the provider repeats at the end, in one or more pieces.
+        """Correct a part by its complete text, which the provider repeats at the end of the part, in one or more
+        pieces.
 
-        If the repetition begins with the part's text, the missing remainder is added. Otherwise, arguments are replaced
-        by the repetition, unless the repetition is empty or `{}`.
+        If the complete text begins with the text received so far, the remainder is added. Otherwise, the complete text
+        replaces the arguments of a call, unless it is empty or `{}`.
         """
         said = part.pieces
         rest: Iterable[str | Long] | None = (
@@ -168,7 +171,7 @@ class MessageBuilder:
                 part.pieces = final
 
     def sign_call(self, call: PartialCall, kind: str, data: str) -> None:
-        """Insert a thinking block with the provider's signature for a call, directly before the call."""
+        """Insert a thinking block with a call's signature from the provider, directly before the call."""
         words = call.signature = PartialText("thinking", done=True)
         self.attach_seal(words, kind, data)
         self._parts.insert(self._parts.index(call), words)
@@ -184,7 +187,7 @@ class MessageBuilder:
         made = Media(sanitise(media_type), sanitise(data), sanitise(url))
         self.add_native("media", made, is_resendable=False).done = True
 
-    def add_mark(self, name: str, value: object, *, appends: bool = True) -> None:
+    def add_metadata(self, name: str, value: object, *, appends: bool = True) -> None:
         """Record metadata about the text, such as citations, under a name.
 
         A value replaces the previous value of this name. With `appends`, a list is appended to the previous list.
@@ -197,7 +200,7 @@ class MessageBuilder:
         native_id: object,
         name: object,
         text: str | Long = "",
-        touched: Collection[PartialCall] = (),
+        delta_calls: Collection[PartialCall] = (),
     ) -> PartialCall:
         """Add a fragment of a tool call, and return the call that the fragment begins or continues.
 
@@ -206,14 +209,14 @@ class MessageBuilder:
             native_id: The fragment's id, as sent.
             name: The fragment's tool name, as sent.
             text: The fragment's piece of the arguments.
-            touched: The calls to which earlier fragments of the same delta belong.
+            delta_calls: The calls to which earlier fragments of the same delta belong.
 
         Raises:
             StreamFault: The answer contains too many calls.
         """
         given_id, given_name = without_placeholder(native_id), self._clean_name(name)
         said = text if isinstance(text, str) else next(filter(str.strip, text.slices()), "")
-        call = self._table.find_call(slot, given_id, given_name, said, touched)
+        call = self._table.find_call(slot, given_id, given_name, said, delta_calls)
         if call is None:
             call = self.begin_call(given_id, given_name, slot)
         else:
@@ -232,8 +235,7 @@ class MessageBuilder:
         return name if isinstance(name, str) and name in (self.tools or ()) else without_placeholder(name)
 
     def begin_call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
-        """Begin a tool call. A call without a `name` only collects arguments until it is known which call they belong
-        to.
+        """Begin a tool call. A call without a `name` only collects arguments, until their real call is known.
 
         Raises:
             StreamFault: The answer contains too many calls.
@@ -289,7 +291,7 @@ class MessageBuilder:
                 self._drop_call(part)
 
     def end_part(self, part: Part, *, has_marker: bool = True) -> None:
-        """Mark a part as complete. If the part is a call, announce its end. A second call has no effect.
+        """Mark a part as complete. If the part is a tool call, announce its end. Repeating this has no effect.
 
         Pass `has_marker=False` if the part has no end marker, but the answer has ended.
 
@@ -462,7 +464,7 @@ class MessageBuilder:
             self._end_call(call)
 
     def _end_call(self, call: PartialCall) -> None:
-        # Announced even if it is dropped below, so that no other call gets its number.
+        # Announce the call even if it is dropped below, so that no other call gets its id.
         self._announce_call(call)
         if self._is_cut and not call.is_whole:
             self._drop_call(call)

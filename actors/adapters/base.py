@@ -2,8 +2,8 @@
 
 Each wire family derives its decoder from `Decoder`, and defines how to process an event and how to process a complete
 body. `Decoder` applies the rules that all families share. A stream without an end marker is a fault, never a success. A
-finish reason may report a failure. Bytes after the end are ignored. After a fault, every further call raises the same
-fault.
+finish reason may report a failure. Bytes after the end are ignored. Once a method has raised a fault, every further
+call of a method raises the same fault.
 """
 
 from abc import ABC, abstractmethod
@@ -51,7 +51,7 @@ class Decoder(MessageBuilder, ABC):
         late: Events that were decoded only in `close`.
     """
 
-    frames: ClassVar[type[StreamParser]] = EventParser
+    parser_type: ClassVar[type[StreamParser]] = EventParser
     stream: bool = field(default=True, kw_only=True)
     max_bytes: int = field(default=MAX_ANSWER, kw_only=True)
 
@@ -60,14 +60,14 @@ class Decoder(MessageBuilder, ABC):
         self.ended: bool = False
         self.late: Iterable[StreamEvent] = ()
         self._parser = self.new_parser() if self.stream else None
-        self._written = BytesIO()  # the bytes of a complete body so far
+        self._written = BytesIO()  # the bytes received so far, if the body is not streamed
         self._size = 0
         self._fault: StreamFault | None = None
         self._closed = self._is_at_end = False
 
     def new_parser(self) -> StreamParser:
         """Return a new parser for a stream. One event may be as large as the complete answer."""
-        return self.frames(self.max_bytes)
+        return self.parser_type(self.max_bytes)
 
     @abstractmethod
     def process_event(self, name: str, payload: Fields) -> None:
@@ -122,10 +122,10 @@ class Decoder(MessageBuilder, ABC):
         return self.take_events()
 
     def end_response(self) -> str:
-        """End the current response. Return the token that requests the rest of the answer if the provider paused it;
+        """End the current response. If the provider paused the answer, return the token that requests its rest;
         otherwise "".
 
-        If there is a token, `resume` starts the next response of the same answer. In any case, `close` ends the answer.
+        With a token, call `resume` before the next response of the same answer. After the last response, call `close`.
 
         Raises:
             StreamFault: The response is incomplete or malformed.
@@ -151,8 +151,8 @@ class Decoder(MessageBuilder, ABC):
         """End the answer and return the model's message. Events from the last bytes are in `late`.
 
         Raises:
-            StreamFault: The answer lacks its end marker, or its finish reason reports a failure and the answer is not
-                usable, or an earlier call failed.
+            StreamFault: The answer lacks its end marker; its finish reason reports a failure and the answer is not
+                usable; or `feed` or `end_response` raised this fault before.
         """
         if not self._closed and self._fault is None:
             try:

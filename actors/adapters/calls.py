@@ -5,9 +5,9 @@ Out: the call that the fragment continues, or None if the fragment begins a new 
 
 A call begins with its name. According to the documentation, the index identifies the call. But relays send a growing
 index, 0 for every call, the index as text, no index, a new id with each fragment, the words `null` and `None` as ids,
-the name with each fragment, or the name in pieces. A fragment without a name therefore continues the call that its
-index, its id or its position suggests. If the arguments of that call are already complete, the fragment becomes a
-separate call that waits for its name.
+the name with each fragment, or the name in pieces. Therefore, a fragment without a name continues the call that its
+index, its id or its position suggests. If the arguments of that call are already complete, the fragment begins a
+separate call, whose name may still arrive.
 
 `actors.adapters.settling` resolves the ambiguities that only the complete answer can resolve.
 """
@@ -58,12 +58,12 @@ class CallTable:
         self._by_id: dict[tuple[Slot, str], PartialCall] = {}
 
     def find_call(
-        self, slot: Slot, native_id: str, name: str, text: str, touched: Collection[PartialCall] = ()
+        self, slot: Slot, native_id: str, name: str, text: str, delta_calls: Collection[PartialCall] = ()
     ) -> PartialCall | None:
         """Return the call that a fragment continues, or None if the fragment begins a call.
 
-        `touched` contains the calls of earlier fragments of the same delta. A fragment with a name never continues one
-        of them.
+        `delta_calls` contains the calls of earlier fragments of the same delta. A fragment with a name never continues
+        one of them.
         """
         call = self._by_slot.get(slot)
         if not name:
@@ -74,7 +74,7 @@ class CallTable:
             call = same
         elif slot is None:
             call = self._latest
-        if call is None or call in touched:
+        if call is None or call in delta_calls:
             return None
         return call if self._continues_call(call, native_id, name, text) else None
 

@@ -74,14 +74,14 @@ def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
 
 MAX_MESSAGE = 500
 """Maximum length of a provider's message, in characters; the rest is cut."""
-_READ = 64 * 1024  # bytes of an error body that are examined
+_MAX_READ = 64 * 1024  # bytes of an error body that are examined
 MAX_SEARCHED = 3000
-"""Maximum number of characters of a message, a type or a code in which known wordings are searched. The search for some
+"""Maximum number of characters of a message, a type or a code that are searched for known wordings. The search for some
 wordings takes quadratic time, and a server may repeat a complete request in its message.
 """
-_SEARCHED_END = 1000  # of these characters, the number at the end of the text
-_HEADER = 64  # maximum characters of a header that a gateway repeats in its body
-_GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
+_SEARCHED_END = 1000  # how many of these characters are taken from the end of the text
+_MAX_HEADER = 64  # maximum characters of a header that a gateway repeats in its body
+_MAX_GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
 
 _ANY = re.compile("")
 _SECRETS = (
@@ -121,9 +121,9 @@ def classify(
 ) -> Failure:
     """Classify the response to a rejected request. Never raises.
 
-    Header names may be in any case. The body may be partial, and may be JSON, HTML or empty. The dialect provides the
-    error messages that report a context overflow. `now` is in seconds since the epoch and is needed to interpret a
-    `Retry-After` date.
+    Header names may be in upper or lower case. The body may be partial, and may be JSON, HTML or empty. The dialect
+    provides the error messages that report a context overflow. `now` is in seconds since the epoch and is needed to
+    interpret a `Retry-After` date.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     report = _innermost_error(_parse_body(body))
@@ -153,14 +153,14 @@ def _build_failure(
     report: _ErrorReport, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, is_empty: bool
 ) -> Failure:
     status = report.status
-    message = _excerpt(page_summary(report.message[:_READ], status) or report.message)
+    message = _excerpt(page_summary(report.message[:_MAX_READ], status) or report.message)
     report = replace(
         report,
         message=message,
         type=_excerpt(report.type),
         code=_excerpt(report.code),
         place=_excerpt(report.place),
-        text=report.text[:_READ],
+        text=report.text[:_MAX_READ],
     )
     words = f"{report.type} {report.code} {message}"
     words += f" (at {report.place})" if report.place else ""
@@ -213,7 +213,7 @@ def _rejected_parameter(row: ErrorPattern, report: _ErrorReport) -> RefusedParam
 
 @lru_cache(maxsize=256)
 def _applicable_rows(dialect: Dialect, status: int | None, *, is_empty: bool) -> tuple[ErrorPattern, ...]:
-    """Return the known error wordings that may accompany a status, in the order in which they are searched.
+    """Return the known error wordings that may accompany a status, in the order in which they are compared.
 
     `is_empty` means that the body is empty. In this case, a 400 counts as a context overflow.
     """
@@ -233,15 +233,15 @@ def _kind_of_status(status: int | None) -> Kind:
 
 
 def _parse_body(body: bytes) -> object:
-    text = body[:_READ].decode("utf-8", "replace")
+    text = body[:_MAX_READ].decode("utf-8", "replace")
     try:
         return load_json(text)
     except ValueError:
         return text
 
 
-def _innermost_error(value: object, depth: int = _GATEWAYS) -> _ErrorReport:
-    """Return the innermost error of a body. Missing fields are taken from the errors that contain it."""
+def _innermost_error(value: object, depth: int = _MAX_GATEWAYS) -> _ErrorReport:
+    """Return the innermost error of a body. Fields that it lacks are taken from the errors around it."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):
@@ -287,7 +287,7 @@ def _error_fields(error: Fields) -> _ErrorReport:
         status=code if isinstance(code, int) and 300 <= code < 600 else None,
         text=json_text(error),
         place=as_string(error.get("param")) or _rejected_field(error),
-        headers={name.lower(): str(value)[:_HEADER] for name, value in repeated.items()},
+        headers={name.lower(): str(value)[:_MAX_HEADER] for name, value in repeated.items()},
     )
 
 

@@ -45,10 +45,10 @@ from actors.adapters.writing import (
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import ConverseDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.core.values.content import Media, Thinking, ToolCall
 
-# Other formats have the subtype of their media type as their name.
+# Names of formats that differ from the subtype of the media type.
 _FORMATS = {"text/markdown": "md", "text/plain": "txt"}
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
@@ -60,7 +60,7 @@ class ConverseWriter(BaseWriter):
 
     def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._nothing = quote(dialect.turns.empty_result or "")
+        self._empty_result = quote(dialect.turns.empty_result or "")
 
     def write_text(self, text_json: Json) -> None:
         self.write_block(b'{"text":', text_json, b"}")
@@ -83,7 +83,7 @@ class ConverseWriter(BaseWriter):
         self.write_block(opening + call.json + b"}}")
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         """Write a `toolResult` block with its text and its media. Empty text is omitted if there are media."""
         opening = b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode()
@@ -97,12 +97,12 @@ class ConverseWriter(BaseWriter):
 
     def _result_text(self, json: Json) -> Json:
         """Return the text of a result, or a placeholder if the text is blank (BED-04)."""
-        return self._nothing if self._nothing != b'""' and is_blank(json) else json
+        return self._empty_result if self._empty_result != b'""' and is_blank(json) else json
 
 
 def _media_json(media: Media, title: str) -> bytes:
-    """Return the JSON of an attachment. A document is preceded by a text block with the name that the transcript gives
-    it (BED-13).
+    """Return the JSON of an attachment. A document is preceded by a text block with its name in the transcript
+    (BED-13).
     """
     source = b'"source":{"bytes":%b}' % quote(media.data)
     kind = (_FORMATS.get(media.media_type) or media.media_type.partition("/")[2]).encode()
@@ -114,14 +114,14 @@ def _media_json(media: Media, title: str) -> bytes:
     return words + b',{"document":{%b"name":"%b",%b}}' % (form, name, source)
 
 
-def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> RequestHead:
+def request_head(settings: Settings, dialect: ConverseDialect, called_tools: frozenset[str]) -> RequestHead:
     """Return the head of a request; see `actors.adapters.codec.Codec`.
 
-    If the settings declare no tools, the tools called in the transcript are declared (BED-03). Converse cannot forbid
-    tool calls, so the tool choice `none` becomes `auto` and is reported as a loss.
+    If the settings declare no tools, the tools called_tools in the transcript are declared (BED-03). Converse cannot
+    forbid tool calls, so the tool choice `none` becomes `auto` and is reported as a loss.
     """
     ends, said = block_mark(settings, dialect), system_prompt(settings)
-    tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
+    tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called_tools))]
     forced = _forced_choice(settings)
     told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
     limited = settings.max_tokens is not None or settings.thinking == "manual"
@@ -139,7 +139,7 @@ def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset
         "system": [{"text": said}, ends] if said else None,
     }
     path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
-    assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
+    assumed = tuple([f"a tool {name!r}" for name in sorted(called_tools)])
     losses = () if told else ("tool_choice",)
     return RequestHead(
         path,
@@ -175,7 +175,7 @@ def _tool_json(tool: ToolSpec) -> dict[str, Wire]:
     return {"toolSpec": {"name": tool.name, "description": about, "inputSchema": {"json": tool.parameters}}}
 
 
-_FIGURES = {
+_USAGE_FIELDS = {
     "inputTokens": (0,),
     "outputTokens": (1,),
     "cacheReadInputTokens": (0, 2),
@@ -188,7 +188,7 @@ class ConverseDecoder(Decoder):
     at once.
     """
 
-    frames: ClassVar[type[StreamParser]] = FrameParser
+    parser_type: ClassVar[type[StreamParser]] = FrameParser
     ended: bool
     _stopped = False
 
@@ -210,7 +210,7 @@ class ConverseDecoder(Decoder):
             case "messageStop":
                 self._end_message(payload)
             case "metadata":
-                self.update_usage(payload.get("usage"), _FIGURES)
+                self.update_usage(payload.get("usage"), _USAGE_FIELDS)
                 self.on_stream_end()
             case "exception":
                 self.raise_reported_error(payload)
@@ -279,14 +279,14 @@ class ConverseDecoder(Decoder):
             else:
                 self.add_fragment(slot, "", "", text)
         elif "citation" in delta:
-            self.add_mark("citations", [delta["citation"]] if delta["citation"] else None)
+            self.add_metadata("citations", [delta["citation"]] if delta["citation"] else None)
         elif "citationsContent" in delta:
             cited = as_object(delta["citationsContent"])
             pieces = map(as_object, as_array(cited.get("content")))
             self.add_text(
                 self._text_at(slot, "text"), "".join(as_string(piece.get("text")) for piece in pieces)
             )
-            self.add_mark("citations", cited.get("citations"))
+            self.add_metadata("citations", cited.get("citations"))
         elif isinstance(part, ProviderPart):
             self.count_omission(next(iter(delta), ""))
         elif delta:
@@ -324,7 +324,10 @@ class ConverseDecoder(Decoder):
         self.end_part(part)
 
     def _close_block(self, slot: Slot) -> Part | None:
-        """Complete the open block at an index with its signature and return it, or None if no block is open there."""
+        """Close the open block at an index, attach its signature, and return it.
+
+        Return None if no block is open there.
+        """
         part = self._open.pop(slot, None)
         if isinstance(part, PartialText) and part.kind == "thinking":
             self.attach_seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))

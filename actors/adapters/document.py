@@ -28,8 +28,8 @@ _LONG = 64 * 1024  # bytes; a longer string in a large document becomes a `LongT
 SLICE = 8 * 1024
 """Maximum size of a slice of a long text, in bytes."""
 MAX_VALUES = 1_000_000
-"""Maximum number of values in a document, and of strings including keys. A text or an image is a single value of any
-length.
+"""Maximum number of values in a document, and maximum number of its strings and keys. A text or an image is a single
+value of any length.
 """
 _NO_SEPARATORS = bytes(set(range(256)) - set(b",[{"))
 _ESCAPE = 6  # bytes of the longest escape sequence
@@ -211,7 +211,7 @@ def _count_backslashes(data: bytes, begin: int, end: int) -> int:
 
 
 def _is_ascii_only(text: bytes) -> bool:
-    """Return True if a JSON text contains only ASCII characters, with escape sequences decoded."""
+    """Return True if a JSON text contains only ASCII characters, even after its escape sequences are decoded."""
     return text.isascii() and b"\\u" not in text
 
 

@@ -20,10 +20,10 @@ from actors.core.rulebook import RULES, FaultClass
 
 
 class ErrorPattern(Struct, frozen=True):
-    """One wording of a failure, its kind, and the statuses that may accompany it. No statuses means any status.
+    """One wording of a failure, its kind, and the statuses that may accompany it. Empty `statuses` allow any status.
 
-    `rule` is the rule that the wording reports, if any. `case` is a word that selects a more specific rule of the same
-    family (`actors.core.rulebook.rule_id`).
+    `rule` is the id of the rule whose violation the wording reports, if any. `case` selects a more specific rule of the
+    same family (`actors.core.rulebook.rule_id`).
     """
 
     kind: Kind
@@ -44,38 +44,38 @@ def _make_rule_row(
     rule: str, pattern: str, *statuses: int, kind: Kind | None = None, case: str = ""
 ) -> ErrorPattern:
     """Return a row for the wording of a rule. Unless `kind` is passed, the rule's fault class determines the kind."""
-    row = _make_row(kind or _MEANS[RULES[rule].fault_class], pattern, *statuses)
+    row = _make_row(kind or _KIND_OF_FAULT_CLASS[RULES[rule].fault_class], pattern, *statuses)
     return replace(row, rule=rule, case=case)
 
 
-_MEANS: dict[FaultClass, Kind] = {
+_KIND_OF_FAULT_CLASS: dict[FaultClass, Kind] = {
     "rendering": "transcript",
     "projection": "transcript",
     "canonical": "transcript",
     "overflow": "overflow",
     "config": "config",
 }
-_OF_MEDIA = frozenset(
+_MEDIA_RULES = frozenset(
     "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-61 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  a list would fill a page
 )
-"""Rules about the type, size, number or position of attachments. If one of them is broken, the attachment can be
-omitted from the lane.
+"""Rules about the type, size, number or position of attachments. An attachment that violates one can be omitted from
+the lane.
 """
 _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 ANT-50 ANT-56 BED-08 BED-10 BED-11
     DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
 PARAMETER_RULES = frozenset(_PARAMETERS.split())
-"""Rules whose wording may mention an optional parameter, which a new attempt can omit."""
+"""Rules whose error message may mention an optional parameter, which a new attempt can omit."""
 SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
-"""Rules about sampling whose wording is also used for other parameters."""
+"""Rules about sampling whose error message is also used for other parameters."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
-"""Rules whose wording may mean that tool schemas must be rewritten; None stands for wordings without a rule."""
+"""Rules whose error message may mean that tool schemas must be rewritten. None stands for messages without a rule."""
 _RULE_WORDINGS = [
-    _make_rule_row(rule.id, rule.refusal_pattern, kind="media" if rule.id in _OF_MEDIA else None)
+    _make_rule_row(rule.id, rule.refusal_pattern, kind="media" if rule.id in _MEDIA_RULES else None)
     for rule in RULES.values()
     if rule.refusal_pattern
 ]
 
-_UNACCEPTED = (400, 415, 422)
+_REJECTION_STATUSES = (400, 415, 422)
 _ATTACHMENT = (
     r"\b(?:images?|pictures?|pdfs?|gifs?|documents?|pages|mime ?types?|attachments?|multi-?modal|videos?|audio|media|"
     r"vision|image_url|inline_?data|input_file|file_data|file_ur[il]|media[_ ]type)\b"
@@ -186,14 +186,18 @@ AFTER_OVERFLOW = (
     _make_rule_row("OAC-11", r"invalid_function_parameters|Invalid schema for function"),
     _make_rule_row("OAC-13", r"messages\[\d+\]\.role' does not support", kind="config"),
     # Messages that mention an attachment near a complaint, but do not mention a tool's declaration.
-    _make_row("media", rf"{_NO_TOOL}.*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
-    _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
-    _make_row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_UNACCEPTED),
+    _make_row("media", rf"{_NO_TOOL}.*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_REJECTION_STATUSES),
+    _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_REJECTION_STATUSES),
+    _make_row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_REJECTION_STATUSES),
     _make_row(
-        "media", r"\b(?:download|fetch|retriev)\w*\b.{0,40}\b(?:file|content|url|https?:)", *_UNACCEPTED
+        "media",
+        r"\b(?:download|fetch|retriev)\w*\b.{0,40}\b(?:file|content|url|https?:)",
+        *_REJECTION_STATUSES,
     ),
     _make_row(
-        "media", r"\b(?:file|url|link)\b.{0,60}\b(?:expired|no longer (?:valid|available))", *_UNACCEPTED
+        "media",
+        r"\b(?:file|url|link)\b.{0,60}\b(?:expired|no longer (?:valid|available))",
+        *_REJECTION_STATUSES,
     ),
     _make_rule_row("OAC-17", r"'prompt_cache_key': string too long"),
     _make_rule_row("OAC-16", r"model_not_found|does not exist or you do not have access"),
@@ -216,14 +220,18 @@ AFTER_OVERFLOW = (
         "ALL-14", r"tool_choice\b.*(?:unsupported|not supported)", 400, kind="config", case="forced"
     ),
     # Wordings about attachments that occur in other rejections as well, so these rows come after those rejections.
-    _make_row("media", r"unknown variant \W*(?:image_url|input_audio|video_url|file)\b", *_UNACCEPTED),
-    _make_row("media", rf"{_NO_TOOL}.*(?:{_FILE}|\burls?\b).{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
-    _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}(?:{_FILE}|\burls?\b)", *_UNACCEPTED),
-    _make_row("media", rf"{_NO_TOOL}.*\burls?\b.{{0,60}}\b(?:disallowed|timed out|must start)", *_UNACCEPTED),
-    _make_row("media", r"\bonly https urls\b|\bpermission to access the file\b", 403, *_UNACCEPTED),
-    _make_row("media", rf"{_NO_TOOL}.*\b(?:base64|incorrect padding|data[- ]ur[il])\b", *_UNACCEPTED),
+    _make_row(
+        "media", r"unknown variant \W*(?:image_url|input_audio|video_url|file)\b", *_REJECTION_STATUSES
+    ),
+    _make_row("media", rf"{_NO_TOOL}.*(?:{_FILE}|\burls?\b).{{0,80}}{_UNUSABLE}", *_REJECTION_STATUSES),
+    _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}(?:{_FILE}|\burls?\b)", *_REJECTION_STATUSES),
+    _make_row(
+        "media", rf"{_NO_TOOL}.*\burls?\b.{{0,60}}\b(?:disallowed|timed out|must start)", *_REJECTION_STATUSES
+    ),
+    _make_row("media", r"\bonly https urls\b|\bpermission to access the file\b", 403, *_REJECTION_STATUSES),
+    _make_row("media", rf"{_NO_TOOL}.*\b(?:base64|incorrect padding|data[- ]ur[il])\b", *_REJECTION_STATUSES),
     # The Chinese words mean image, image, video and audio.
-    _make_row("media", r"\bheight\b.{0,20}\bwidth\b|图片|图像|视频|音频", *_UNACCEPTED),
+    _make_row("media", r"\bheight\b.{0,20}\bwidth\b|图片|图像|视频|音频", *_REJECTION_STATUSES),
     _make_row(
         "media",
         r"failed to (?:process|decode|load) (?:image|audio)|image: unknown format|invalid image index",

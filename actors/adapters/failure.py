@@ -3,8 +3,9 @@
 The provider actor and the session react to a `Failure`. `Failure.kind` is the cause, and `ACTIONS` lists the reaction
 to each kind. This module does not wait, retry or count.
 
-Decoders read the finish reason of every answer: whether the answer is complete, and whether the reason reports a
-failure. Few answers contain an error whose wording must be classified, so `actors.adapters.classify` is separate.
+For the decoders, this module also interprets finish reasons: they show whether an answer is complete, and whether it
+failed. `actors.adapters.classify` interprets the wording of errors. It is a separate module that is imported when it is
+first needed, because errors are rare.
 """
 
 from collections.abc import Mapping
@@ -72,7 +73,7 @@ class RefusedParameter(Struct, frozen=True):
     Args:
         settings: The settings that the parameter encodes, by their names in `Settings.omitted`.
         is_value: True if the provider rejects only this value, False if it does not support the parameter.
-        otherwise: The kind of failure if the request does not contain the parameter.
+        otherwise: The kind of failure that is assumed instead if the request does not contain the parameter.
     """
 
     settings: tuple[str, ...]
@@ -139,7 +140,7 @@ def _normal_finish_reason(reason: str) -> str:
 _KIND_OF_FINISH: Mapping[str, Kind] = {
     _normal_finish_reason(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
 }
-"""Finish reasons that report a failure. The keys are in the form that `_normal_finish_reason` returns."""
+"""The kind of failure that a finish reason reports. Reasons are in the form that `_normal_finish_reason` returns."""
 
 _CUTS: dict[Cut, str] = {
     "length": "length max_tokens max_output_tokens max_length token_limit incomplete",
@@ -149,7 +150,7 @@ _CUTS: dict[Cut, str] = {
 _CUT_OF_FINISH: Mapping[str, Cut] = {
     _normal_finish_reason(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()
 }
-"""Finish reasons of incomplete answers, in addition to those that report a failure."""
+"""Why an answer with this finish reason is incomplete. Reasons that report a failure are in `_KIND_OF_FINISH`."""
 
 _PLAIN = (
     "stop end_turn stop_sequence tool_calls tool_call tool_use tool function_call function_calls completed complete"

@@ -31,7 +31,7 @@ Memory is limited by the maximum size of an event, and time is proportional to t
 import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
-from struct import error as CutShort
+from struct import error as StructError
 from struct import unpack_from
 from zlib import crc32
 
@@ -43,14 +43,14 @@ from actors.adapters.wire import as_object, as_string
 from actors.errors import StreamFault
 
 MAX_OTHER = 1024 * 1024
-"""Maximum size in bytes of a line that is not data, and of all lines outside events. No server has a reason to send
-more.
+"""Maximum size in bytes of a line that is not data, and of all lines outside events together. No server has a reason to
+send more.
 """
 
 MAX_LINES = 100_000
 """Maximum number of data lines in one event, because even a short line takes a fixed amount of memory."""
 
-_MARK = b"\xef\xbb\xbf"  # the byte order mark
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 DONE = "[DONE]"
 """The data of the event that marks the end of a stream."""
@@ -70,7 +70,7 @@ class EventParser:
 
     Args:
         max_event: Largest size of one event, in bytes. It equals the limit of the complete answer, because the last
-            event may repeat the answer, and an image is a single event.
+            event may repeat the complete answer, and an image is a single event.
     """
 
     def __init__(self, max_event: int) -> None:
@@ -106,9 +106,9 @@ class EventParser:
                 self._dispatch_event(events)
         if rest:
             self._begun += rest
-            if self._at_start and self._begun.startswith(_MARK):
+            if self._at_start and self._begun.startswith(_BYTE_ORDER_MARK):
                 self._at_start = False
-                del self._begun[: len(_MARK)]
+                del self._begun[: len(_BYTE_ORDER_MARK)]
             self._check_size(self._begun)
         return events
 
@@ -129,7 +129,7 @@ class EventParser:
         self._begun.clear()
         if self._at_start:
             self._at_start = False
-            line = line.removeprefix(_MARK)
+            line = line.removeprefix(_BYTE_ORDER_MARK)
         return line
 
     def _check_size(self, line: bytes | bytearray) -> None:
@@ -169,7 +169,7 @@ _PRELUDE = 12
 _CRC = 4
 _MAX_HEADERS = 128 * 1024
 _BYTES, _STRING = 6, 7  # header types whose value is preceded by its length in two bytes
-_FIXED = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=True))
+_VALUE_SIZES = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=True))
 """Bytes of a header's value, by its type: true, false, byte, short, integer, long, timestamp, UUID."""
 
 
@@ -184,8 +184,8 @@ class FrameParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        If complete frames precede a fault, only the next call raises it. So the result does not depend on how the bytes
-        are split.
+        If a chunk contains valid frames before a malformed one, their events are returned, and the next call raises the
+        fault. So the result does not depend on how the bytes are split.
 
         Raises:
             StreamFault: A frame has a wrong checksum, is malformed, or is too large.
@@ -267,15 +267,15 @@ def _string_headers(data: bytes) -> dict[str, str]:
             name, kind = data[place + 1 : start - 1], data[start - 1]
             if kind in (_BYTES, _STRING):
                 size, start = unpack_from(">H", data, start)[0], start + 2
-            elif kind in _FIXED:
-                size = _FIXED[kind]
+            elif kind in _VALUE_SIZES:
+                size = _VALUE_SIZES[kind]
             else:
                 raise answer_fault(f"a frame of the stream has a header of the unknown type {kind}")
             if kind == _STRING:
                 value = data[start : start + size]
                 headers[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
             place = start + size
-    except (IndexError, CutShort):
+    except (IndexError, StructError):
         place = len(data) + 1
     if place > len(data):
         raise answer_fault("a frame of the stream has a truncated header")
@@ -292,8 +292,8 @@ class ChunkParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        If complete events precede a fault, only the next call raises it. So the result does not depend on how the bytes
-        are split.
+        If a chunk contains valid events before a malformed frame, they are returned, and the next call raises the
+        fault. So the result does not depend on how the bytes are split.
 
         Raises:
             StreamFault: A frame is malformed, or its chunk is not base64.
@@ -302,7 +302,7 @@ class ChunkParser:
             raise self._fault
         events: list[ServerEvent] = []
         try:
-            # `extend` keeps the events before a fault.
+            # With an iterator, `extend` keeps the events before a fault.
             events.extend(_unwrap_chunks(self._frames.feed(chunk)))
         except StreamFault as fault:
             if not events:

@@ -7,8 +7,8 @@ block that becomes the part. If no block follows, or if the signature belonged t
 part. Parts are never merged, so a signature stays with its part (GEM-05).
 
 Each event of a stream is a complete response with the new parts, so a complete body is decoded as a stream of one
-event. The answer ends with the stream if a finish reason has arrived; there is no `[DONE]`. Calls arrive complete,
-because Vertex sends them in pieces only to requests that ask for pieces. Successive texts are joined only if neither is
+event. There is no `[DONE]`: the answer ends when the stream ends after a finish reason. Calls arrive complete, because
+Vertex sends a call in pieces only if the request asks for pieces. Successive texts are joined only if neither is
 signed. Parts that are marked as thought are summaries for humans, and are never sent back.
 
 Foreign transcripts may use both spellings of a key: `functionCall` as on the wire, and `function_call` as in Google's
@@ -53,7 +53,7 @@ from actors.adapters.writing import (
 from actors.core.data.jsonio import Json, is_object, quote
 from actors.core.dialects.dialect import GeminiDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.core.values.content import Code, Media, MessageRole, Thinking, ToolCall
 
 BLANK = "signed_blank"
@@ -68,7 +68,7 @@ class GeminiWriter(BaseWriter):
 
     def __init__(self, dialect: GeminiDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._signature: Json | None = None  # the signature of the next part
+        self._signature: Json | None = None  # a signature that will be written with the next part
 
     def begin(self, role: Role) -> None:
         """Begin a message. A pending signature is written at the end of the previous message."""
@@ -101,7 +101,7 @@ class GeminiWriter(BaseWriter):
         self.write_part(b'{"functionCall":{%b,"args":%b}' % (_id_and_name_fields(call_id, name), call.json))
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         key = b"error" if failed else b"output"
         opening = b'{"functionResponse":{%b,"response":{"%b":' % (_id_and_name_fields(call_id, name), key)
@@ -163,9 +163,7 @@ def request_head(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) 
 
 
 def _output_fields(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields for the answer's schema. The dialect determines whether it is JSON Schema or the provider's
-    subset.
-    """
+    """Return the fields for the answer's schema. Some dialects require the provider's own subset of JSON Schema."""
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
@@ -206,12 +204,14 @@ def _thinking_config(settings: Settings, dialect: GeminiDialect) -> Wire:
     return {"includeThoughts": shows, "thinkingBudget": budget, "thinkingLevel": level}
 
 
-_KEPT = frozenset({"text", "functionCall"})
-_FLAGS = frozenset({"thought", "thoughtSignature"})
-_OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
+_STANDARD_PARTS = frozenset({"text", "functionCall"})
+_PART_FLAGS = frozenset({"thought", "thoughtSignature"})
+_PROVIDER_TOOL_PARTS = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 _METADATA = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
-_IN_PIECES = "the provider sent a tool call in pieces (partialArgs), which the request did not ask for"
-_FIGURES = {
+_PARTIAL_CALL_ERROR = (
+    "the provider sent a tool call in pieces (partialArgs), which the request did not ask for"
+)
+_USAGE_FIELDS = {
     "promptTokenCount": (0,),
     "toolUsePromptTokenCount": (0,),
     "candidatesTokenCount": (1,),
@@ -233,8 +233,8 @@ class GenerateContentDecoder(Decoder):
             raise answer_fault("the body contains no finished candidate")
 
     def on_stream_end(self) -> None:
-        """End the answer if a finish reason has arrived. The reason itself does not end the answer, because relays send
-        it early or repeatedly.
+        """End the answer if a finish reason has arrived. A finish reason alone does not end the answer, because relays
+        send it early or repeatedly.
         """
         if self.finish_reason is not None:
             if cut_from_finish_reason(self.finish_reason) != "paused":
@@ -249,14 +249,14 @@ class GenerateContentDecoder(Decoder):
         if payload.get("error"):
             self.raise_reported_error(payload)
         if usage := payload.get("usageMetadata"):
-            self.update_usage(usage, _FIGURES)
+            self.update_usage(usage, _USAGE_FIELDS)
         if blocked := as_string(as_object(payload.get("promptFeedback")).get("blockReason")):
             raise answer_fault(f"the provider blocked the prompt: {blocked!r}", "refusal", blocked)
         candidate = first_candidate(payload.get("candidates"))
         for part in as_array(as_object(candidate.get("content")).get("parts")):
             self._process_part(as_object(part))
         for name in _METADATA:
-            self.add_mark(name, candidate.get(name), appends=False)
+            self.add_metadata(name, candidate.get(name), appends=False)
         self.count_omission_once("logprobsResult", candidate.get("logprobsResult"))
         if reason := without_placeholder(candidate.get("finishReason")):
             self.record_finish_reason(reason)
@@ -265,7 +265,7 @@ class GenerateContentDecoder(Decoder):
 
     def _process_part(self, part: Fields) -> None:
         signature = as_string(part.get("thoughtSignature"))
-        if _KEPT.isdisjoint(part) and not part.keys() <= _FLAGS:
+        if _STANDARD_PARTS.isdisjoint(part) and not part.keys() <= _PART_FLAGS:
             self._add_provider_part(part)
         elif part.get("thought") is True:
             self._add_part_text("thinking", as_long_string(part.get("text")))
@@ -282,14 +282,16 @@ class GenerateContentDecoder(Decoder):
 
         An image becomes media. Its signature is dropped, because it is useless without the original part.
         """
-        name = next(name for name in part if name not in _FLAGS)
+        name = next(name for name in part if name not in _PART_FLAGS)
         image: Fields = as_object(part[name]) if name == "inlineData" else {}
         if data := as_string(image.get("data")):
             self.add_media(as_string(image.get("mimeType")) or "application/octet-stream", data)
             self.count_omission_once("thoughtSignature", part.get("thoughtSignature"))
         else:
             is_resendable = (
-                name in _OWN and part.keys() - _FLAGS == {name} and part.get("thought") is not True
+                name in _PROVIDER_TOOL_PARTS
+                and part.keys() - _PART_FLAGS == {name}
+                and part.get("thought") is not True
             )
             self.add_native(name, dict(part), is_resendable=is_resendable).done = True
 
@@ -319,7 +321,7 @@ class GenerateContentDecoder(Decoder):
 
     def _add_function_call(self, wire_call: Fields, signature: str) -> None:
         if wire_call.get("partialArgs") or wire_call.get("willContinue"):
-            raise answer_fault(_IN_PIECES, "config")
+            raise answer_fault(_PARTIAL_CALL_ERROR, "config")
         before = self.minted_id_count
         call = self.add_fragment(None, wire_call.get("id"), wire_call.get("name"))
         self.add_arguments(call, self.arguments_text(wire_call.get("args")))

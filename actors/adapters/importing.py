@@ -1,14 +1,14 @@
 """Import a provider's wire transcript, complete or broken, as messages.
 
 `actors.transcripts.from_wire` calls `read_transcript`. If the caller names a dialect, the transcript is rejected only
-if it has a feature that a single other family has (a plain mark). If the caller names none, a wrong guess could turn
-the model's text into the user's. In this case, weaker hints are considered as well, every message must have the guessed
-family's message format, and a transcript that fits no family, or several, is rejected. The family's transcript reader
-(`Codec.reader`) then reads the messages.
+if it has a feature that only one other family has. If the caller does not name a dialect, the family is guessed. A
+wrong guess could turn the model's text into the user's, so weaker hints are considered as well, every message must have
+the guessed family's message format, and a transcript that fits no family, or several, is rejected. The family's
+transcript reader (`Codec.reader`) then reads the messages.
 
 `read_declarations` reads the other fields of a request body, such as the tools, the token limit and the model. It reads
-only fields that `actors.encode` can write again. The remaining fields are counted by path, as are a provider's own
-tools, because they must not become functions of the client.
+only fields that `actors.transcripts.encode` can write again, and counts the remaining fields by path. A provider's own
+tools are counted, too, because they must not become functions of the client.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,23 +44,23 @@ from actors.core.values.identity import Binding
 from actors.core.values.intake import NameCounter, ReportBuilder
 from actors.errors import TranscriptError
 
-HOLDERS = ("messages", "input", "contents")  # keys of a request body that may contain the transcript
+MESSAGE_KEYS = ("messages", "input", "contents")  # keys of a request body that may contain the transcript
 
 
-class _Mark(NamedTuple):
+class _FamilyHint(NamedTuple):
     """A feature of a transcript that suggests one wire family.
 
     Args:
         evidence: The location and name of the feature, for error messages, such as `messages[0] has 'parts'`.
-        is_plain: Whether no other family can have the feature.
+        is_unique: Whether no other family can have the feature.
     """
 
     family: Family
     evidence: str
-    is_plain: bool = True
+    is_unique: bool = True
 
 
-_NAMES: Mapping[Family, Dialect] = {
+_DIALECTS: Mapping[Family, Dialect] = {
     each.family: each for each in (OPENAI_CHAT, ANTHROPIC, OPENAI_RESPONSES, GEMINI, BEDROCK)
 }
 _BLOCKS: Mapping[str, tuple[Family, bool]] = {
@@ -90,27 +90,27 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("llxprt", (frozenset({"role", "blocks"}),)),
     ("the Responses API's list of items", (frozenset({"object", "data"}),)),
 )
-"""Formats of other tools, recognised by keys of the document or of each message. The error message names the tool."""
+"""Formats of other programs, by the keys that the document or each message has. The error message names the program."""
 
 
 def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tuple[Dialect, str]:
-    """Return a transcript's dialect and the evidence for it: the named dialect with the evidence "", or the only
-    dialect that fits.
+    """Return a transcript's dialect and the evidence for it. This is the named dialect, with the evidence "", or, if no
+    dialect is named, the only dialect that fits.
 
     Raises:
         TranscriptError: The transcript clearly does not belong to the named dialect. If no dialect is named, it fits no
             dialect, or several.
     """
-    marks, plain_marks = list[_Mark](), dict[Family, _Mark]()
-    for mark in _find_marks(transcript):
-        if named_dialect is not None and mark.is_plain and mark.family == named_dialect.family:
-            return named_dialect, ""  # this mark confirms the named dialect, so other marks do not matter
-        marks.append(mark)
-        if mark.is_plain:
-            plain_marks.setdefault(mark.family, mark)
-    looks = [f"{_NAMES[mark.family].name} ({mark.evidence})" for mark in plain_marks.values()]
+    hints, unique_hints = list[_FamilyHint](), dict[Family, _FamilyHint]()
+    for hint in _find_hints(transcript):
+        if named_dialect is not None and hint.is_unique and hint.family == named_dialect.family:
+            return named_dialect, ""  # this hint confirms the named dialect, so other hints do not matter
+        hints.append(hint)
+        if hint.is_unique:
+            unique_hints.setdefault(hint.family, hint)
+    looks = [f"{_DIALECTS[hint.family].name} ({hint.evidence})" for hint in unique_hints.values()]
     if named_dialect is not None:
-        if plain_marks:
+        if unique_hints:
             raise TranscriptError(
                 f"The transcript looks like {looks[0]}, not like {named_dialect.name}; correct the named dialect"
             )
@@ -120,15 +120,15 @@ def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tupl
             )
         return named_dialect, ""
     if len(looks) > 1:
-        raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_IT}")
-    return _guess_dialect(transcript, list(plain_marks.values()) or marks)
+        raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_DIALECT}")
+    return _guess_dialect(transcript, list(unique_hints.values()) or hints)
 
 
 def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> None:
     """Reject a document in another tool's format. If a dialect is named, messages with roles are accepted.
 
     Raises:
-        TranscriptError: The document has another tool's format. The error message names the tool.
+        TranscriptError: The document has another tool's format. The error message names that tool.
     """
     if named_dialect is not None and any("role" in message for _, message in _located_messages(transcript)):
         return
@@ -138,15 +138,15 @@ def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> 
             in_all = bool(messages) and all(keys <= message.keys() for message in messages)
             if in_all or keys <= document.keys():
                 raise TranscriptError(
-                    f"The transcript is in the format of {tool}, which cannot be imported; {GIVE_ONE}"
+                    f"The transcript is in the format of {tool}, which cannot be imported; {_PASS_MESSAGES}"
                 )
 
 
-GIVE_ONE = f"pass messages in one of these dialects (--from): {', '.join(PROFILES)}"
-_NAME_IT = f"name its dialect (--from), one of: {', '.join(PROFILES)}"
+_PASS_MESSAGES = f"pass messages in one of these dialects (--from): {', '.join(PROFILES)}"
+_NAME_DIALECT = f"name its dialect (--from), one of: {', '.join(PROFILES)}"
 
 
-def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
+def _guess_dialect(transcript: object, hints: Sequence[_FamilyHint]) -> tuple[Dialect, str]:
     """Return the only dialect that a transcript fits, with the evidence.
 
     Raises:
@@ -154,22 +154,22 @@ def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect,
     """
     placed = list(_located_messages(transcript))
     messages = [message for _, message in placed]
-    families: dict[Family, _Mark] = {mark.family: mark for mark in reversed(marks)}
-    fits: list[_Mark] = []
-    for family, mark in families.items():
+    families: dict[Family, _FamilyHint] = {hint.family: hint for hint in reversed(hints)}
+    fits: list[_FamilyHint] = []
+    for family, hint in families.items():
         at = first_misfit(family, messages)
         if at is None:
-            fits.append(mark)
-        elif mark.is_plain:
-            name, place = _NAMES[family].name, placed[at][0]
-            raise TranscriptError(f"{mark.evidence}, but {place} is not a message of {name}; {_NAME_IT}")
+            fits.append(hint)
+        elif hint.is_unique:
+            name, place = _DIALECTS[family].name, placed[at][0]
+            raise TranscriptError(f"{hint.evidence}, but {place} is not a message of {name}; {_NAME_DIALECT}")
     if len(fits) == 1:
-        return _NAMES[fits[0].family], fits[0].evidence
+        return _DIALECTS[fits[0].family], fits[0].evidence
     if not fits and all(map(has_only_text, messages)) and first_misfit("openai_chat", messages) is None:
         return OPENAI_CHAT, "roles and words alone"
-    several = " and ".join(_NAMES[mark.family].name for mark in fits)
-    found = f"marks of {several}" if several else _describe_ambiguity(placed)
-    raise TranscriptError(f"The format of the transcript is ambiguous: it has {found}; {_NAME_IT}")
+    several = " and ".join(_DIALECTS[hint.family].name for hint in fits)
+    found = f"features of {several}" if several else _describe_ambiguity(placed)
+    raise TranscriptError(f"The format of the transcript is ambiguous: it has {found}; {_NAME_DIALECT}")
 
 
 def _describe_ambiguity(located_messages: Sequence[tuple[str, Fields]]) -> str:
@@ -184,15 +184,15 @@ def _describe_ambiguity(located_messages: Sequence[tuple[str, Fields]]) -> str:
     return f"{keys or 'no keys'} in {place[0]}"
 
 
-def _find_marks(transcript: object) -> Iterator[_Mark]:
-    yield from _body_marks(as_object(transcript))
+def _find_hints(transcript: object) -> Iterator[_FamilyHint]:
+    yield from _body_hints(as_object(transcript))
     for place, message in _located_messages(transcript):
-        yield from _message_marks(message, place)
+        yield from _message_hints(message, place)
 
 
 def _located_messages(transcript: object) -> Iterator[tuple[str, Fields]]:
     body = as_object(transcript)
-    container = next((key for key in reversed(HOLDERS) if key in body), "messages")
+    container = next((key for key in reversed(MESSAGE_KEYS) if key in body), "messages")
     for at, value in enumerate(as_array(body.get(container, transcript))):
         yield f"{container}[{at}]", as_object(as_plain_data(value))
 
@@ -202,48 +202,50 @@ def _location_of_content(transcript: object) -> str | None:
     return next((place for place, message in _located_messages(transcript) if message.get("content")), None)
 
 
-def _body_marks(body: Fields) -> Iterator[_Mark]:
+def _body_hints(body: Fields) -> Iterator[_FamilyHint]:
     if "contents" in body:
-        yield _Mark("gemini", "it has 'contents'")
+        yield _FamilyHint("gemini", "it has 'contents'")
     elif "input" in body and "messages" not in body:
-        yield _Mark("responses", "it has 'input'")
+        yield _FamilyHint("responses", "it has 'input'")
     for key in ("toolConfig", "inferenceConfig"):
         if key in body and "messages" in body:
-            yield _Mark("converse", f"it has '{key}'")
+            yield _FamilyHint("converse", f"it has '{key}'")
     if "system" in body:
-        yield _Mark("anthropic", "it has 'system' next to its messages", is_plain=False)
+        yield _FamilyHint("anthropic", "it has 'system' next to its messages", is_unique=False)
 
 
-def _message_marks(message: Fields, location: str) -> Iterator[_Mark]:
+def _message_hints(message: Fields, location: str) -> Iterator[_FamilyHint]:
     role, kind = as_string(message.get("role")), as_string(message.get("type"))
     if isinstance(message.get("parts"), list | tuple):
-        yield _Mark("gemini", f"{location} has 'parts'")
+        yield _FamilyHint("gemini", f"{location} has 'parts'")
     if not role and (kind in _ITEMS or kind.endswith("_call")):
-        yield _Mark("responses", f"{location} is a {kind[:40]} item")
+        yield _FamilyHint("responses", f"{location} is a {kind[:40]} item")
     elif role in ("tool", "function") and "content" in message:
-        yield _Mark("openai_chat", f"{location} has the role '{role}'", is_plain="tool_call_id" in message)
+        yield _FamilyHint(
+            "openai_chat", f"{location} has the role '{role}'", is_unique="tool_call_id" in message
+        )
     elif role and message.get("tool_calls"):
-        yield _Mark("openai_chat", f"{location} has 'tool_calls'")
+        yield _FamilyHint("openai_chat", f"{location} has 'tool_calls'")
     for at, value in enumerate(as_array(message.get("content"))):
-        yield from _block_marks(as_object(as_plain_data(value)), f"{location}.content[{at}]")
+        yield from _block_hints(as_object(as_plain_data(value)), f"{location}.content[{at}]")
 
 
-def _block_marks(block: Fields, location: str) -> Iterator[_Mark]:
+def _block_hints(block: Fields, location: str) -> Iterator[_FamilyHint]:
     kind = as_string(block.get("type"))
     if kind in _BLOCKS:
-        family, is_plain = _BLOCKS[kind]
-        yield _Mark(family, f"{location} is a {kind} block", is_plain)
+        family, is_unique = _BLOCKS[kind]
+        yield _FamilyHint(family, f"{location} is a {kind} block", is_unique)
     elif kind == "thinking" and block.get("signature"):
-        yield _Mark("anthropic", f"{location} is signed thinking")
+        yield _FamilyHint("anthropic", f"{location} is signed thinking")
     elif kind in ("image", "document") and as_object(block.get("source")).get("type"):
-        yield _Mark("anthropic", f"{location} is an {kind} with a source")
+        yield _FamilyHint("anthropic", f"{location} is an {kind} with a source")
     elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
-        yield _Mark("converse", f"{location} is a {key} block")
+        yield _FamilyHint("converse", f"{location} is a {key} block")
     elif [*block] == ["text"]:
-        yield _Mark("converse", f"{location} is a text without a type", is_plain=False)
+        yield _FamilyHint("converse", f"{location} is a text without a type", is_unique=False)
 
 
-INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+SYSTEM_PROMPT_KEYS = ("system", "instructions", "systemInstruction", "system_instruction")
 """Keys of the system prompt in a request body."""
 
 
@@ -268,14 +270,14 @@ def read_transcript(
     named, body = None if name is None else dialect(name), WireObject(transcript)
     reject_foreign_format(transcript, named)
     messages = _message_list(transcript, body)
-    profile, mark = recognise_dialect(transcript, named)
+    profile, evidence = recognise_dialect(transcript, named)
     reading = codec(profile.family).reader(Binding("imported", profile.name))
-    if mark:
-        reading.note_oddity("read as %s: %s", profile.name, mark)
-    reading.add_instructions(body, *INSTRUCTIONS)
+    if evidence:
+        reading.note_oddity("read as %s: %s", profile.name, evidence)
+    reading.add_instructions(body, *SYSTEM_PROMPT_KEYS)
     reading.read(messages)
     for path in body.unread_paths():
-        reading.remarks.left_out.add(path.removeprefix("."))
+        reading.report.left_out.add(path.removeprefix("."))
     return reading.finish()
 
 
@@ -285,9 +287,11 @@ def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
     `body` wraps `transcript`, and records which keys were read.
     """
     if isinstance(transcript, Mapping):
-        held = next((key for key in HOLDERS if key in transcript), None)
+        held = next((key for key in MESSAGE_KEYS if key in transcript), None)
         if held is None:
-            raise TranscriptError(f"The object is not a transcript, because it has no 'messages'; {GIVE_ONE}")
+            raise TranscriptError(
+                f"The object is not a transcript, because it has no 'messages'; {_PASS_MESSAGES}"
+            )
         transcript = body.read_value(held)
         if held == "input" and isinstance(transcript, str):
             transcript = [{"role": "user", "content": transcript}]
@@ -298,7 +302,7 @@ def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
     if transcript and not any(isinstance(as_plain_data(message), dict) for message in transcript):
         count = len(transcript)
         raise TranscriptError(
-            f"The list is not a transcript: none of its {count} items is an object; {GIVE_ONE}"
+            f"The list is not a transcript: none of its {count} items is an object; {_PASS_MESSAGES}"
         )
     return transcript
 
@@ -319,7 +323,7 @@ class RequestFields(NamedTuple):
 def read_declarations(body: object) -> RequestFields:
     """Return the fields of a request body other than its transcript. For a list of messages, all fields are empty."""
     read, left = WireObject(body), NameCounter()
-    for key in (*HOLDERS, *INSTRUCTIONS):  # `read_transcript` reads these keys
+    for key in (*MESSAGE_KEYS, *SYSTEM_PROMPT_KEYS):  # `read_transcript` reads these keys
         read.read_value(key)
     tools: list[ToolSpec] = []
     for holder in (read, read.read_object("toolConfig")):

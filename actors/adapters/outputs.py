@@ -1,10 +1,10 @@
 """Request a structured answer by a schema, an answer tool or instructions, depending on the dialect.
 
-`actors.adapters.settings` and the session use this module. Instructions are the least reliable way, but every model
-accepts them. They are appended to the user's message (`actors.core.turn.output`), so the cached prefix does not change.
-If supported, a schema in the request is better. An answer tool changes the tool list, so it is not used in dialects
-that bind reasoning to that list. The answer is always validated against the complete schema, even if the provider
-supports only a subset of it.
+`actors.adapters.settings` and the session use this module. A schema in the request is the most reliable way, but not
+every model and host supports it. An answer tool changes the tool list, so it is not used in dialects that bind
+reasoning to that list. Instructions are the least reliable way, but every model accepts them. They are appended to the
+user's message (`actors.core.turn.output`), so the cached prefix does not change. The answer is always validated against
+the complete schema, even if the provider supports only a subset of JSON Schema.
 """
 
 from functools import lru_cache
@@ -70,9 +70,9 @@ def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) ->
 
 
 def request_output(settings: Settings, dialect: Dialect) -> Settings:
-    """Return settings that request the structured answer: with its schema, with an answer tool, or with neither.
+    """Return settings that request the structured answer by its schema or by an answer tool.
 
-    With neither, the session describes the answer in the prompt.
+    If neither is possible, the returned settings do not request it, and the session describes the answer in the prompt.
     """
     match output_means(settings, dialect):
         case "schema":

@@ -6,7 +6,7 @@ The decoders fill these parts through `actors.adapters.assembly`. All parts have
 - done: whether the provider reported the part as complete. A later delta may revoke this.
 - is_keepable: whether the part can be kept if the answer breaks off.
 - block: returns the block, or None if the block would be empty. `seal_origin` is the binding that is recorded with
-  signatures. It names the upstream that served the answer.
+  signatures. This binding names the upstream that served the answer.
 - is_unchanged: returns True if the block repeats the model's output exactly, so that nothing was dropped, trimmed or
   renamed.
 """
@@ -56,8 +56,8 @@ class Pieces:
         return cls(len(text), [text])
 
     def add(self, piece: str) -> str:
-        """Add a piece and return it as well-formed text. If it ends with half of a surrogate pair, that half is held
-        back for the next piece.
+        """Add a piece, and return the well-formed text that was added. If the piece ends with half of a surrogate pair,
+        that half is held back and added with the next piece.
         """
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
@@ -72,7 +72,7 @@ class Pieces:
         return piece
 
     def add_long(self, text: str | Long) -> None:
-        """Add a string as one piece, or a long text in slices."""
+        """Add a string as one piece, or a long text as one piece per slice."""
         for piece in (text,) if isinstance(text, str) else text.slices():
             self.add(piece)
 
@@ -92,7 +92,7 @@ class Pieces:
                 yield piece[at : at + SLICE]
 
     def literal(self, template: bytes = b"%b") -> Json:
-        """Return the text as a JSON string literal, inserted into `template`.
+        """Return the text as a JSON string literal, inserted at the `%b` in `template`.
 
         Large text is written piece by piece, because one string would store every character with the width of its
         widest one.
@@ -249,7 +249,7 @@ class AnswerEvents:
 
 @dataclass(slots=True, eq=False)
 class PartialCall:
-    """A tool call that is still arriving. A call without a name collects arguments whose real call is not known yet.
+    """A tool call that is still arriving. If it has no name, it collects arguments whose call is not known yet.
 
     Attributes:
         slot: The index of the call's first fragment.
@@ -258,8 +258,8 @@ class PartialCall:
         free: Whether the tool takes free text instead of arguments.
         ended: Whether the call's end was announced as an event. Unlike `done`, this is never revoked.
         dropped: Whether the message omits the call, because it was cut, is a copy, or is a piece of another call.
-        is_marked_complete: Whether the wire format marks the call as complete. This is needed because free text does
-            not show where it ends.
+        is_marked_complete: Whether the wire format marks the call as complete. The mark is needed for free text, which
+            does not show where it ends.
         is_closed: Whether the provider marked the call's end, after which another call may use the same index.
         is_guessed: Whether fragments were assigned to the call by position alone. Such fragments may belong to another
             call.
@@ -344,7 +344,7 @@ class PartialCall:
         )
 
     def _with_own_keys(self, json: Json) -> Json:
-        """Return the arguments with the tool's own keys. If a key would then occur twice, return them unchanged."""
+        """Return the arguments with the tool's own keys, or unchanged if a key would occur twice after the renaming."""
         own = rename_keys(json, self.keys)
         return json if own != json and parse_object(own.decode()) is None else own
 

@@ -25,11 +25,11 @@ from actors.core.values.content import (
     ToolCall,
     ToolResult,
 )
-from actors.core.values.identity import Binding, result_key
+from actors.core.values.identity import Binding, imported_call_id
 from actors.core.values.intake import ReportBuilder
 
-_WORDS = ("text", "input_text", "output_text")
-_SAID_BY: Mapping[type[Block], MessageRole] = {
+_TEXT_TYPES = ("text", "input_text", "output_text")
+_ROLE_OF_BLOCK: Mapping[type[Block], MessageRole] = {
     ToolCall: "assistant",
     Thinking: "assistant",
     ToolResult: "tool",
@@ -39,7 +39,7 @@ _SAID_BY: Mapping[type[Block], MessageRole] = {
 class TranscriptReader:
     """Collects the messages of a transcript, and reports oddities. Each subclass defines the format of a wire family.
 
-    By default, messages are read in Anthropic's format, and their parts in the formats of OpenAI's two protocols.
+    The base class reads messages in Anthropic's format, and their parts in the formats of OpenAI's two protocols.
     `origin` is the binding to record in the model's messages and with their signatures.
     """
 
@@ -51,9 +51,9 @@ class TranscriptReader:
     stray_part: ClassVar[str] = "content of an unknown kind"
 
     def __init__(self, origin: Binding) -> None:
-        self.remarks: ReportBuilder = ReportBuilder()
+        self.report: ReportBuilder = ReportBuilder()
         self._origin = origin
-        self.where: str = "transcript"
+        self.location: str = "transcript"
         self._role: MessageRole = "user"
         self._runs: list[tuple[str, MessageRole, list[Block]]] = []
         self._is_empty = False  # whether the current message has yielded no block so far
@@ -84,14 +84,14 @@ class TranscriptReader:
 
     def read_part(self, part: WireObject) -> None:
         """Read one part of a message's content."""
-        if (kind := part.read_text("type")) in (*_WORDS, "refusal"):
+        if (kind := part.read_text("type")) in (*_TEXT_TYPES, "refusal"):
             self.add_text(part.read_text("refusal" if kind == "refusal" else "text"))
         else:
             self.add_attachment("content part", part)
 
     def parse_media(self, part: WireObject) -> Media | None:
-        """Return the attachment in a part, or None. A reference to a file that the provider stores does not count as an
-        attachment.
+        """Return the attachment in a part, or None if the part has none. A reference to a file that the provider stores
+        does not count as an attachment.
         """
         match part.read_text("type"):
             case "image_url" | "input_image":
@@ -118,14 +118,14 @@ class TranscriptReader:
 
     def result_text(self, part: WireObject) -> str | None:
         """Return the text of one part of a result, or None if the part is not text."""
-        return part.read_text("text") if part.fields.get("type") in _WORDS else None
+        return part.read_text("text") if part.fields.get("type") in _TEXT_TYPES else None
 
     # ---- collecting messages
 
     def read(self, messages: Sequence[object]) -> None:
         """Read the messages of a transcript, oldest first. Items that are not objects are kept as text."""
         for number, value in enumerate(messages):
-            self.where, self._is_empty = f"{self.container}[{number}]", True
+            self.location, self._is_empty = f"{self.container}[{number}]", True
             if type(value) is not dict and not is_object(value := as_plain_data(value)):
                 self.begin_message("user")
                 self.add_as_text(self.stray_message, value)
@@ -133,9 +133,9 @@ class TranscriptReader:
             message = WireObject(value)
             self.read_item(message)
             for path in () if message.is_read() else message.unread_paths():
-                self.remarks.left_out.add(f"{self.container}[]{path}")
+                self.report.left_out.add(f"{self.container}[]{path}")
             if self._is_empty:
-                self.remarks.left_out.add(f"{self.container}[] that says nothing")
+                self.report.left_out.add(f"{self.container}[] (empty)")
 
     def finish(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
         """Return the messages with their locations, the report, and the system prompt or None."""
@@ -146,7 +146,7 @@ class TranscriptReader:
             )
             for place, role, blocks in self._runs
         ]
-        return said, self.remarks, "\n\n".join(self._system) or None
+        return said, self.report, "\n\n".join(self._system) or None
 
     def begin_message(self, role: MessageRole, *, joins: bool = False) -> None:
         """Begin a message with this role.
@@ -160,16 +160,16 @@ class TranscriptReader:
     def note_oddity(self, template: str, *details: str) -> None:
         """Report an oddity of the current message. `template` contains a `%s` for each item of `details`."""
         self._is_empty = False
-        self.remarks.add(self.where, template, *details)
+        self.report.add(self.location, template, *details)
 
     def add_block(self, block: Block) -> None:
-        """Add a block. Calls and thinking are added as model messages, results as tool messages, and other blocks with
-        the current role.
+        """Add a block. Calls and thinking become part of a model message, results part of a tool message, and other
+        blocks part of a message with the current role.
         """
         self._is_empty = False
-        role = _SAID_BY.get(type(block), self._role)
+        role = _ROLE_OF_BLOCK.get(type(block), self._role)
         if self._begins_message or self._runs[-1][1] != role:
-            self._runs.append((self.where, role, []))
+            self._runs.append((self.location, role, []))
             self._begins_message = False
         self._runs[-1][2].append(block)
 
@@ -191,14 +191,14 @@ class TranscriptReader:
             self.add_as_text(f"{label} of type {part.read_text('type')[:40]!r}", part.read_all())
 
     def check_readable(self, media: Media) -> Media | Text:
-        """Return an attachment or, if it is damaged, a text in its place, because every provider would reject a damaged
-        attachment.
+        """Return an attachment unchanged or, if it is damaged, a text that replaces it. Every provider would reject a
+        damaged attachment.
         """
         if not media.data or (damage := media.damage) is None:
             return media
         self.note_oddity("attachment of type %s left out: %s", repr(media.media_type)[:40], damage)
         return Text(
-            f"[An attachment of type {media.media_type[:40]} stood here that cannot be read: {damage}.]"
+            f"[An attachment of type {media.media_type[:40]} was omitted here; it cannot be read: {damage}.]"
         )
 
     def add_thinking(self, text: str, kind: str = "", state: str = "") -> None:
@@ -219,7 +219,7 @@ class TranscriptReader:
         free: bool = False,
         has_name: bool = False,
     ) -> None:
-        """Add a tool call with its id. If it has no id, its results are matched by tool name or by position.
+        """Add a tool call with its id. The results of a call without an id are matched by tool name or by position.
 
         Args:
             call_id: The id, or "" if it is missing.
@@ -281,12 +281,14 @@ class TranscriptReader:
         if held.marks:
             self.note_oddity("result was changed on import: %s", ", ".join(held.marks))
         json, error = (None, held.json) if failed else (held.json, None)
-        self.add_block(from_fields(ToolResult, result_key(call_id, name), json, error, None, tuple(media)))
+        self.add_block(
+            from_fields(ToolResult, imported_call_id(call_id, name), json, error, None, tuple(media))
+        )
 
     def add_pending_result(self, call_id: str, name: str = "") -> None:
         """Add a result block for a call that had started but had no result yet."""
         self.note_oddity("call %s had no result yet when the transcript was made", repr(call_id)[:80])
-        self.add_block(from_fields(ToolResult, result_key(call_id, name), None, None, False, ()))
+        self.add_block(from_fields(ToolResult, imported_call_id(call_id, name), None, None, False, ()))
 
     # ---- reading contents
 
@@ -329,9 +331,9 @@ class TranscriptReader:
         return "\n".join(texts), media
 
     def add_instructions(self, holder: WireObject, *keys: str) -> None:
-        """Add text to the system prompt. It may be a string, a list of blocks, or an object with parts.
+        """Add the value under `keys` to the system prompt: a string, a list of blocks, or an object with parts.
 
-        If a message precedes it, the text becomes a note inside the conversation instead.
+        If a message precedes the text, it becomes a note inside the conversation instead.
         """
         content = holder.read_object(*keys)
         if "parts" in content.fields:
@@ -362,7 +364,7 @@ class TranscriptReader:
 
 
 def _content_parts(holder: WireObject, *keys: str) -> Iterable[object]:
-    """Return the parts of a content. A string, or any other value that is not a list, counts as a single part."""
+    """Return the parts of a message's content. A value that is not a list counts as a single part."""
     listed = holder.read_list(*keys)
     value = None if listed else holder.read_value(*keys)
     return listed if value is None or isinstance(value, list | tuple) else [value]

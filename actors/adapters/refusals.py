@@ -2,8 +2,9 @@
 
 In:  the provider's message, the field in which the provider names a part of the request (`param`, `loc`), and the
      request.
-Out: the settings that the parameter encodes, and whether the parameter is unsupported or its value is rejected; the
-     message with the names of the tool and its keys; or the names of the attachments (`actors.core.render.media_name`).
+Out: for a parameter, the settings that it encodes, and whether the parameter is unsupported or its value is rejected.
+     For a tool's schema, the message with the names of the tool and of the rejected keys added.
+     For attachments, their names (`actors.core.render.media_name`).
 
 Hosts copy each other's wordings, and each host names parameters as in its own wire format, so one table of names and
 one list of wordings serve all hosts. Names are compared without regard to case, underscores and indices:
@@ -11,10 +12,10 @@ one list of wordings serve all hosts. Names are compared without regard to case,
 inside the messages or the tools is not a parameter, except for the path of a cache mark. Errors about a tool's schema
 have their own wordings.
 
-Providers identify a tool by its position (`tools.0.custom.input_schema`). Providers that compile all tools into one
-grammar do not identify it. Providers identify an attachment by its position (`messages.3.content.1.image.source`,
+Providers identify a tool by its position (`tools.0.custom.input_schema`), or not at all if they compile all tools into
+one grammar. They identify an attachment by its position (`messages.3.content.1.image.source`,
 `input[2].content[0].image_url`, `contents[0].parts[1].inline_data`) or by its URL, and often not at all. Positions
-count the parts that were sent, so the request body is parsed. These errors are rare, so speed does not matter.
+refer to the request as it was sent, so the request body is parsed. These errors are rare, so speed does not matter.
 """
 
 import re
@@ -26,7 +27,7 @@ from actors.adapters.request import Request
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
 from actors.core.schemas.json_schema import subschema_entries
 from actors.core.settings.table import SETTINGS
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 
 _EXTRA_NAMES: Mapping[tuple[str, ...], str] = {
     ("effort",): "effort reasoningeffort reasoning.effort outputconfig.effort thinkinglevel",
@@ -54,14 +55,14 @@ _PATTERN = re.compile(r"match pattern '?\^?(\[[^\]]+\]\{1,\d+\})")
 _IS_SCHEMA = re.compile(r"schema|propert|grammar|function_?declaration|parameters", re.IGNORECASE)
 _IS_GRAMMAR = re.compile(r"grammar|regex|regular expression|look-?(?:around|ahead|behind)", re.IGNORECASE)
 _MAX_BODY = 1 << 28
-_DEPTH = 96
+_MAX_DEPTH = 96
 _MAX_KEYS = 3  # maximum number of keys that an error message lists
 _MAX_NAME = 80  # maximum characters of a name in an error message
 
 
 def _table_names() -> Mapping[str, tuple[str, ...]]:
-    """Return the settings in the table, by the names of their request fields. `user` is excluded, because errors
-    mention it as a role.
+    """Return the settings in the table, by the names of their request fields. The field `user` is excluded, because
+    errors mention `user` as a role.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, setting in SETTINGS.items():
@@ -82,7 +83,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 """The settings that each parameter encodes, by the parameter's wire name in lower case without underscores."""
 
-_INSIDE = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
+_CONTENT_KEYS = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
 """First keys of paths that lead to content and not to a parameter."""
 _CACHE = frozenset(("cachecontrol", "cachepoint"))
 _PREFIXES = frozenset(
@@ -141,7 +142,7 @@ _SCHEMAS = (
         r"(?:unsupported|invalid) (?:regex|regular expression|pattern)|json schema conversion failed",
     ),
 )
-"""Rewrites of a tool's schema, each with the wordings of errors that it avoids."""
+"""Rewrites of a tool's schema, each with a pattern for the errors that the rewrite avoids."""
 
 
 def refused_schema(message: str) -> RefusedParameter | None:
@@ -163,7 +164,7 @@ def refused_parameter(message: str, place: str, code: str = "") -> RefusedParame
     words = f"{code} {message}"
     is_value = _VALUE.search(words) is not None or _UNSUPPORTED.search(words) is None
     for parts in map(_path_keys, (place, *_named_paths(message))):
-        if len(parts) > 1 and parts[0] in _INSIDE:
+        if len(parts) > 1 and parts[0] in _CONTENT_KEYS:
             return RefusedParameter(("cache",), is_value) if _CACHE.intersection(parts) else None
         if settings := _settings_of_path(parts):
             return RefusedParameter(settings, is_value)
@@ -187,8 +188,8 @@ def _path_keys(path: str) -> list[str]:
 
 
 def _settings_of_path(keys: list[str]) -> tuple[str, ...]:
-    """Return the settings that a path refers to, judged by its last keys or, failing that, by their parents. The result
-    is empty if no setting matches.
+    """Return the settings to which a path refers. The last keys of the path decide or, if no setting matches them, the
+    keys before them. The result is empty if no key matches a setting.
     """
     for end in range(len(keys), 0, -1):
         for start in range(max(0, end - 2), end):
@@ -200,7 +201,7 @@ def _settings_of_path(keys: list[str]) -> tuple[str, ...]:
 def _parse_body(body: bytes) -> dict[str, JsonValue]:
     """Return a request body as JSON, or an empty object if the body is not a JSON object."""
     try:
-        request = parse(body, max_bytes=_MAX_BODY, max_depth=_DEPTH)
+        request = parse(body, max_bytes=_MAX_BODY, max_depth=_MAX_DEPTH)
     except JsonRefused:
         return {}
     return request if isinstance(request, dict) else {}
@@ -358,7 +359,9 @@ def _find_media(value: JsonValue, indices: tuple[int, ...]) -> Iterator[MediaPar
     elif isinstance(value, dict):
         if content := _attachment_content(value):
             bare = _DATA_URL.sub("", content, count=1)
-            yield MediaPart(indices, content_name(bare), content if bare == content and "://" in bare else "")
+            yield MediaPart(
+                indices, content_digest(bare), content if bare == content and "://" in bare else ""
+            )
             return
         for key, item in value.items():
             if key not in _CALLS:

@@ -18,7 +18,7 @@ from actors.core.settings.values import Mode, RequestSettings, ToolChoiceSetting
 from actors.errors import ConfigError
 
 TEXT = Json(b'{"type":"text"}')
-_FREE = Json(
+_FREE_TEXT_SCHEMA = Json(
     b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
 )
 
@@ -44,7 +44,7 @@ class ToolSpec(Struct, frozen=True):
     @staticmethod
     def free_form(name: str, description: str, form: Json = TEXT, namespace: str = "") -> "ToolSpec":
         """Return a tool that takes free text instead of arguments."""
-        return ToolSpec(name, description, _FREE, form, namespace)
+        return ToolSpec(name, description, _FREE_TEXT_SCHEMA, form, namespace)
 
 
 class Settings(RequestSettings, frozen=True, kw_only=True):
@@ -56,8 +56,8 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
         tools: Tools to declare. Their order must not change, because they are part of the cached prefix.
         tool_choice: `none` declares the tools but forbids calls, so that the cached prefix does not change. `required`
             forces a call of any tool, and a `ToolChoice` forces a call of one tool.
-        thinking: `adaptive` requests reasoning and `off` requests none, if the dialect has a switch for it. `manual`
-            requests a token budget, if the model supports budgets (ANT-45, ANT-46).
+        thinking: If the dialect has a switch for reasoning, `adaptive` requests reasoning and `off` requests none.
+            `manual` requests a token budget, if the model supports budgets (ANT-45, ANT-46).
         budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). If not, a model that
             supports only budgets is not asked to think.
         thinking_tokens: The budget of `manual`, at least 1. `None` means the dialect's default.
@@ -87,7 +87,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         budget = self.thinking_tokens
-        for name, taken in _TAKEN.items():
+        for name, taken in _ALLOWED.items():
             if (value := getattr(self, name)) not in taken:
                 raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
         for name in _RANGED:
@@ -100,7 +100,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
 
 
 _RANGED = (*(field.name for field in fields(RequestSettings)), "tool_choice", "thinking_tokens")
-_TAKEN = {
+_ALLOWED = {
     "thinking": get_args(Mode),
     "cache": get_args(Cache),
 }
@@ -118,7 +118,7 @@ class Request(Struct, frozen=True):
             to the tool's own key.
         assumed: Default values for fields that the dialect requires and the settings lack, as text (`max_tokens 8192`).
         tools: The names by which the provider knows the declared tools.
-        omitted: Those of the `losses` that were omitted because the provider rejected them earlier.
+        omitted: The `losses` that were omitted because the provider rejected them earlier.
     """
 
     path: str

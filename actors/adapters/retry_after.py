@@ -1,8 +1,8 @@
-"""Parse how long a provider asks its clients to wait. The current time is an argument.
+"""Find out how long a provider asks its clients to wait. The current time is an argument.
 
-The sources, in the order of precedence: `retry-after-ms`, `retry-after`, a `RetryInfo` delay in the body, a sentence
-such as "Please try again in 1m2.5s", and, for a rate limit, the headers that report when the account will have quota
-again. A time in a header has one of these forms:
+A response can contain the wait in several places. In the order of precedence, these are: `retry-after-ms`,
+`retry-after`, a `RetryInfo` delay in the body, a sentence such as "Please try again in 1m2.5s", and, for a rate limit,
+the headers that report when the account will have quota again. A time in a header has one of these forms:
 
     1.5, 17ms, 6m0s, PT20S                  a duration
     1800000060, 1800000060000               a moment, in seconds, milliseconds or smaller units since 1970
@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from math import isnan
 
 MAX_WAIT = 86_400.0
-"""Maximum wait in seconds. Longer and infinite waits count as one day; timeouts of callers are far shorter."""
-MOST_AHEAD = 32 * MAX_WAIT
-"""Seconds. Moments further in the future are ignored, because no provider's period is longer than a month."""
+"""Maximum wait in seconds. Longer and infinite waits count as one day, because callers wait far less than that."""
+MAX_AHEAD = 32 * MAX_WAIT
+"""Maximum time until a moment, in seconds. Later moments are ignored, because no provider's period exceeds a month."""
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _UNIT = r"milliseconds?|ms|microseconds?|us|µs|ns|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s"
@@ -72,7 +72,7 @@ def seconds_until(value: str, now: float | None) -> float | None:
     if read is not None:
         return max(0.0, read) if read <= MAX_WAIT else _delay_until(_moment_of_number(read), now)
     if _DURATION.fullmatch(value.strip()):
-        return min(parse_duration(value), MOST_AHEAD)
+        return min(parse_duration(value), MAX_AHEAD)
     return _delay_until(_parse_date(value), now)
 
 
@@ -82,7 +82,7 @@ def parse_duration(text: str) -> float:
 
 
 def _delay_until(moment: float | None, now: float | None) -> float | None:
-    if moment is None or now is None or moment - now > MOST_AHEAD:
+    if moment is None or now is None or moment - now > MAX_AHEAD:
         return None
     return max(0.0, moment - now)
 
@@ -121,9 +121,9 @@ def _unit_seconds(unit: str) -> float:
 
 _SENTENCE = re.compile(rf"(?:try again|retry) (?:in|after) {AMOUNTS}", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-AT_ONCE = 3600.0
-"""Seconds. If a quota resets later than this, it is assumed to be refilled all at once, like a daily quota, and not
-gradually.
+MAX_GRADUAL_REFILL = 3600.0
+"""Maximum time until the reset of a quota that is refilled gradually, in seconds. A quota that resets later is assumed
+to be refilled all at once, like a daily quota.
 """
 _PERIODS = ("minute", "hour", "day")
 _KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
@@ -132,7 +132,7 @@ _X_KINDS = (
     *(f"-{kind}" for kind in _KINDS[:2]),
     *(f"-{kind}-{p}" for kind in _KINDS[:2] for p in _PERIODS),
 )
-_LEFT = (
+_QUOTA_HEADERS = (
     *tuple(
         (f"x-ratelimit-limit{kind}", f"x-ratelimit-remaining{kind}", f"x-ratelimit-reset{kind}")
         for kind in _X_KINDS
@@ -188,12 +188,13 @@ def seconds_until_quota(headers: Mapping[str, str], now: float) -> float:
 def _retry_delays(
     headers: Mapping[str, str], now: float | None, *, default_remaining: str
 ) -> list[float | None]:
-    """Return the seconds to wait for each exhausted limit. If the header with the remaining amount is missing,
-    `default_remaining` is used.
+    """Return the seconds to wait for each exhausted limit, or None for a limit whose reset time cannot be parsed.
+
+    `default_remaining` stands for the remaining amount if its header is missing.
     """
     met = [
         names
-        for names in _LEFT
+        for names in _QUOTA_HEADERS
         if names[2] in headers and headers.get(names[1], default_remaining).strip() in ("0", "0.0")
     ]
     if not met:
@@ -210,7 +211,7 @@ def _seconds_until_first_unit(limit: str, seconds_until_full: float | None) -> f
 
     A quota is assumed to refill evenly until it is full, unless that takes hours.
     """
-    if seconds_until_full is None or seconds_until_full > AT_ONCE:
+    if seconds_until_full is None or seconds_until_full > MAX_GRADUAL_REFILL:
         return seconds_until_full
     return seconds_until_full / max(1.0, parse_number(limit) or 1.0)
 

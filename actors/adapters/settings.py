@@ -39,7 +39,7 @@ from actors.core.schemas.property_keys import PLAIN_KEYS
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS
 from actors.core.settings.values import Mode, ToolChoice, ToolChoiceSetting
 from actors.core.transcript.transcript import flat_name, local_name, tool_name
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.errors import ConfigError
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
@@ -97,7 +97,7 @@ def setting_value(settings: Settings, name: str) -> str:
     # Some hosts turn thinking on or off through the effort, so the rejected value may come from `thinking`.
     keys = (*DEFAULTS[name], "thinking") if name == "effort" else DEFAULTS[name]
     value = ", ".join([repr(getattr(settings, key)) for key in keys])
-    return value if len(value) <= 64 else content_name(value)
+    return value if len(value) <= 64 else content_digest(value)
 
 
 class FittedSettings(NamedTuple):
@@ -148,8 +148,8 @@ def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
 
 
 def _fit_output(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Json | None:
-    """Return the answer's schema in a form that the dialect accepts, or None without a schema. Add its losses to
-    `losses`.
+    """Return the answer's schema in a form that the dialect accepts, or None if the settings contain no schema. Add the
+    schema's losses to `losses`.
     """
     if settings.output is None:
         return None

@@ -1,12 +1,12 @@
 """Decide which tool calls an answer contains, after the complete answer has arrived.
 
 In:  the calls in order of arrival, with the fragments that `actors.adapters.calls` assigned to them.
-Out: the same calls, some with other arguments, some dropped. Also the kinds of dropped content, and whether content was
-     lost.
+Out: the same calls, some with corrected arguments, some dropped. Also the kinds of dropped content, and whether content
+     was lost.
 
-Only the complete answer shows whether arguments or calls were sent twice, and whether fragments remain that belong to
-no call. A regular answer, in which every call has a name, an object as arguments and a distinct id, is not changed.
-Lost arguments are never replaced with `{}`.
+Only the complete answer shows whether arguments or calls were sent twice, and whether some fragments belong to no call.
+A regular answer, in which every call has a name, an object as arguments and a distinct id, is not changed. Lost
+arguments are never replaced with `{}`.
 """
 
 import json
@@ -24,7 +24,7 @@ from actors.adapters.partial import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
 _MAX_SENT = 8 * MAX_ARGUMENTS  # maximum characters of a call's arguments, including repetitions
-_MAX_JOINS = 64  # maximum number of calls per answer for which missing fragments are looked for
+_MAX_JOINS = 64  # maximum number of calls per answer whose missing fragments are searched for
 _EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
 _EMPTY = re.compile(rb"(?:\{\s*\}\s*)+")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -34,7 +34,7 @@ _read, _skip = json.JSONDecoder().raw_decode, Decoder(Raw).decode
 
 
 class AnswerCalls:
-    """The tool calls of one answer while they are settled.
+    """The tool calls of one answer, to be joined, repaired or dropped.
 
     Attributes:
         left_out: The kinds of dropped content: `repeated_call`, `repeated_arguments`, `stray_arguments`, `cut_call`.
@@ -47,14 +47,15 @@ class AnswerCalls:
     ) -> None:
         self._calls = [call for call in calls if not call.dropped]
         self._tools = tools
-        self._makes_ids = has_changing_ids
+        self._has_changing_ids = has_changing_ids
         self.left_out: list[str] = []
         self.is_lost: bool = False
 
     def settle_calls(self, *, has_regular_end: bool) -> None:
         """Join, repair or drop the calls.
 
-        If the answer broke off, calls without arguments are dropped, unless the wire format marks them as complete.
+        If the answer has no regular end, calls without arguments are dropped, unless the wire format marks them as
+        complete.
         """
         if any(call.native_id for call in self._calls) and not all(call.native_id for call in self._calls):
             self._join_calls_without_ids()
@@ -91,8 +92,8 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _assign_strays(self) -> None:
-        """Append arguments without a tool name to the previous call's arguments if together they form an object.
-        Otherwise, drop them.
+        """Append arguments that arrived without a tool name to the previous call's arguments, if the result is an
+        object. Otherwise, drop them.
         """
         before: PartialCall | None = None
         for call in self._calls:
@@ -111,7 +112,7 @@ class AnswerCalls:
 
     def _continues_call(self, earlier: PartialCall, stray: PartialCall) -> bool:
         """Return True if `stray`, which has arguments but no name, continues the call `earlier`."""
-        if earlier.is_closed or (stray.native_id and not self._makes_ids):
+        if earlier.is_closed or (stray.native_id and not self._has_changing_ids):
             return False
         return join_arguments(earlier.pieces, stray.pieces) is not None
 
@@ -148,7 +149,7 @@ class AnswerCalls:
             tries += 1
             for other in self._calls[at : at + _count_fragments(self._calls[at - 1 :])]:
                 _absorb_call(first, other)
-                self._makes_ids = self._makes_ids or first.native_id != other.native_id
+                self._has_changing_ids = self._has_changing_ids or first.native_id != other.native_id
             self._remove_dropped()
 
     def _repair_arguments(self, call: PartialCall) -> None:
@@ -163,7 +164,7 @@ class AnswerCalls:
             self.is_lost = True
 
     def _join_calls_without_arguments(self) -> None:
-        """Join a call that has no arguments with the next call, if the next call may be its second half."""
+        """Join a call without arguments with the next call, if both may be halves of one call."""
         for at, call in enumerate(self._calls[:-1]):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
@@ -177,7 +178,7 @@ class AnswerCalls:
                 if not is_same and call.slot is None and _canonical_arguments(other) == "{}":
                     continue  # these are two separate calls without arguments
                 if is_same or is_there or not other.native_id:
-                    is_certain = self._makes_ids or not other.native_id or (is_same and is_there)
+                    is_certain = self._has_changing_ids or not other.native_id or (is_same and is_there)
                     self.is_lost = self.is_lost or not is_certain
                     _absorb_call(call, other)
         self._remove_dropped()
@@ -188,7 +189,7 @@ class AnswerCalls:
         If fragments of one call have different ids, prefer a later call with the same index.
         """
         call, behind = self._calls[position], self._calls[position + 1 :]
-        if self._makes_ids and call.slot is not None:
+        if self._has_changing_ids and call.slot is not None:
             return next((other for other in behind if other.slot == call.slot), behind[0])
         return behind[0]
 
@@ -347,7 +348,7 @@ def _strip_empty_objects(text: str) -> str:
 
 
 def _count_fragments(calls: Sequence[PartialCall]) -> int:
-    """Return how many of the calls after the first one continue its arguments."""
+    """Return how many of the following calls continue the arguments of the first call."""
     name, size = calls[0].wire_name, 0
     texts: list[str] = []
     for call in calls:

@@ -168,10 +168,10 @@ def _fit_enabled_thinking(settings: Settings, dialect: Dialect, losses: dict[str
 
 
 def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None]) -> Settings:
-    """Return settings for a host that has effort levels but no thinking switch. For a model that does not think by
-    default, set an effort.
+    """Return settings for a host that has effort levels but no thinking switch.
 
-    If the model's levels are unknown, no effort can be chosen, so thinking is reported as a loss.
+    If the model does not think by default, an effort is set. If the model's levels are unknown, no effort can be
+    chosen, so thinking is reported as a loss.
     """
     effort = settings.effort
     if effort is None and facts.efforts is None and not facts.thinks_by_default:
@@ -182,9 +182,8 @@ def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None
     return replace(settings, thinking="adaptive", thinking_tokens=None, effort=effort)
 
 
-_MANUAL_TOKENS = (
-    1024  # smallest manual budget, and the number of tokens reserved for the answer after thinking
-)
+_MANUAL_TOKENS = 1024
+"""Smallest manual budget; also the number of tokens that are reserved for the answer after thinking."""
 
 
 def _thinking_budget(settings: Settings) -> int:

@@ -31,7 +31,7 @@ def json_text(value: object) -> str:
 
 @dataclass(slots=True, frozen=True)
 class LongJson:
-    """The JSON text of a large value. The text is the same as that of `json_text`, but is created in slices to limit
+    """The JSON text of a large value. The text equals the result of `json_text`, but is created in slices to limit
     memory.
     """
 
@@ -118,7 +118,7 @@ def first_candidate(value: Any) -> Fields:  # Any: provider JSON of unknown stru
 
 
 def as_string(value: object) -> str:
-    """Return `value` if it is a string, else ""."""
+    """Return `value` if it is a string; otherwise ""."""
     return str(value) if isinstance(value, str | LongText) else ""
 
 
@@ -177,7 +177,7 @@ class WireObject:
         return sanitise(value) if isinstance(value, str) and value.strip() else ""
 
     def has_value(self, key: str, *values: object) -> bool:
-        """If the value of a key is one of `values`, mark the key as read and return True."""
+        """If the value of a key is one of `values`, mark the key as read and return True. Otherwise, return False."""
         found = self.fields.get(key) in values
         if found and key in self.fields:
             self._taken.add(key)

@@ -8,7 +8,7 @@ Each wire family derives its message writer from `BaseWriter`. In families that 
 role, the last message stays open, and the next block with that role is added to it. The other families close every
 message. In both cases, appending to the transcript never changes earlier bytes.
 
-A cache mark tells the provider to cache the prompt up to that position. `actors.adapters.adapter` calls `routing_keys`
+A cache mark tells the provider to cache the prompt up to the mark. `actors.adapters.adapter` calls `routing_keys`
 and `add_marks`. The encoders call `block_mark` for tools and system prompts. The encoded messages of a session are
 immutable segments without marks, so a segment is split where a mark is inserted. Two positions are marked: the end of
 the previous request, and the end of this request. A provider writes a cache entry at each mark. So the first mark finds
@@ -36,9 +36,10 @@ Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wir
 
 
 class RequestHead(NamedTuple):
-    """The part of a request that is determined by its settings.
+    """The part of a request that its settings determine: the path, the headers, and the body before the messages.
 
-    The keys that route a request to a cache are inserted between `before` and `after`.
+    `before` and `after` are the two parts of that body. The keys that route a request to a cache are inserted between
+    them.
     """
 
     path: str
@@ -50,7 +51,7 @@ class RequestHead(NamedTuple):
 
 
 def write_json(value: Wire) -> bytes:
-    """Return a value as JSON without its empty members. None and empty containers become empty bytes."""
+    """Return a value as JSON, without empty members. None and empty containers become b""."""
     if value is None or isinstance(value, bytes):
         return value or b""
     if isinstance(value, str):
@@ -173,7 +174,8 @@ class BaseWriter(Writer):
     def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
         """Write a block of the open message, or a complete message.
 
-        The block is `opening` alone, or `opening`, `literal` and `ending`. `write_more` can add further literals.
+        The block consists of `opening` alone, or of `opening`, `literal` and `ending`. `write_more` can add more
+        literals.
         """
         if len(literal) < SHARED:
             self._unjoined += (self._comma, opening, literal, ending)
@@ -200,8 +202,8 @@ class BaseWriter(Writer):
 
 
 def block_mark(settings: Settings, dialect: Dialect) -> Mapping[str, Wire]:
-    """Return the keys that mark a block for caching, or the cache point to add after it. The result is empty if the
-    dialect has no cache marks.
+    """Return the keys that mark a block for caching, or the cache point to add after the block. The result is empty if
+    caching is off or the dialect has no cache marks.
     """
     kind = dialect.caching.marks
     return {} if settings.cache == "off" or kind == "none" else _mark_field(kind, settings.cache)
@@ -236,10 +238,11 @@ _OPTIONS = b',"prompt_cache_options":{"ttl":"12h"}'
 def add_marks(
     segments: Segments, settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
 ) -> tuple[bytes, Segments]:
-    """Return a cache mark for the complete request (or b""), and the segments with marks at the end of the previous
-    request and at the end of this request.
+    """Add cache marks at the end of the previous request and at the end of this request.
 
-    `closing` is the last bytes of `segments`, which close the last message. Marks are inserted before them.
+    Return the mark for the head of the body and the segments with the other marks. The mark in the head (b"" if there
+    is none) replaces the mark at the end of this request in dialects that allow this (`caching.moving`). `closing` is
+    the last bytes of `segments`, which close the last message. Marks are inserted before these bytes.
     """
     if settings.cache == "off" or dialect.caching.marks == "none" or not segments.size:
         return b"", segments
@@ -256,7 +259,7 @@ def add_marks(
 def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> Segments:
     """Return the segments with `mark` after the last block or message that ends at or before `position`.
 
-    The search starts at the end, because the marks of a long conversation are in the segments of its latest requests.
+    The search starts at the last segment, because in a long conversation, the marks are near its end.
     """
     if position <= segments.paged:
         segments = segments.flatten()
@@ -272,7 +275,9 @@ def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> S
 
 
 def _has_content(piece: bytes, end: int) -> bool:
-    """Return True if `piece` contains the content, or the end of the block list, of the message that ends at `end`."""
+    """Return True if `piece` contains enough of the message that ends at `end` to insert a mark: its content or, for a
+    list of blocks, the end of the list.
+    """
     return piece[max(end - 3, 0) : end].endswith(b"}]}") or piece.rfind(_CONTENT, 0, end) >= 0
 
 

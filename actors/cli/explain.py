@@ -83,7 +83,7 @@ def meanings(word: str, dialect_name: str) -> Iterator[str]:
 def _rule_lines(rule: Rule) -> Iterator[str]:
     yield f"{rule.id}: {rule.demand}"
     yield f"fault class {rule.fault_class}; {rule.evidence}"
-    yield "checked by `actors lint`" if rule.is_checked else f"not checked: {rule.unseen}"
+    yield "checked by `actors lint`" if rule.is_checked else f"not checked: {rule.unchecked_reason}"
     if rule.error_text:
         yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.error_text)}"
 

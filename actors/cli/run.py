@@ -40,7 +40,7 @@ from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import (
     MessageEvent,
     RequestSentEvent,
-    RoundText,
+    RoundTextAssembler,
     TextEvent,
     ThinkingEvent,
 )
@@ -213,7 +213,7 @@ class AnswerPrinter:
     """A printer that writes the text of the answer as it arrives, and notes about other events on standard error."""
 
     def __init__(self) -> None:
-        self._answer = RoundText()
+        self._answer = RoundTextAssembler()
         self._has_text = False
         self._is_in_round = False
 
@@ -222,7 +222,7 @@ class AnswerPrinter:
             case TextEvent() | ThinkingEvent():
                 self._write_fragment(self._answer.add_delta(event))
             case MessageEvent(message=message):
-                self._write_fragment(self._answer.end_round(message.text, broken=bool(event.error)))
+                self._write_fragment(self._answer.end_round(message.text, interrupted=bool(event.error)))
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
                 self._write("\n")

@@ -1,7 +1,7 @@
 """Read `actors.toml` and the environment as typed, immutable settings.
 
     [backends.claude]
-    kind = "anthropic"                  # or any other of `actors.config.providers`
+    kind = "anthropic"                  # or any other key of `PROVIDERS`
     model = "claude-sonnet-5"
     auth = "ANTHROPIC_API_KEY"          # the environment variable with the key, never the key itself
     account = "team"                    # a label, part of the binding
@@ -113,6 +113,7 @@ MAX_CACHED = 256
 
 
 _NOTHING_READ: Mapping[str, str | None] = {}
+"""The environment variables that a backend depends on before it is resolved: none."""
 
 
 @dataclass(frozen=True)
@@ -166,10 +167,7 @@ class Config:
         return matching_overrides(self.settings.models, names, binding.model)
 
     def _render_target(self, binding: Binding) -> RenderTarget:
-        """Return the render target of a binding.
-
-        It says how earlier reasoning is sent, and whether thinking has a token budget.
-        """
+        """Return how to render for a binding: the form of earlier reasoning, and whether thinking has a budget."""
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
             return RenderTarget(binding)
@@ -255,7 +253,7 @@ class Config:
         return backend.model_copy(update={"dialect": name})
 
     def price_list(self, kind: str) -> str:
-        """Return the id under which the package `genai-prices` lists a kind of backend; empty if it has no prices."""
+        """Return a kind's id in the package `genai-prices`; empty if the package has no prices for the kind."""
         return PROVIDERS[kind].price_list if kind in PROVIDERS else ""
 
     def credential_source(self, binding: Binding) -> str:
@@ -276,7 +274,7 @@ class Config:
     def check_backend(self, target: str) -> None:
         """Raise UnknownTarget if a target is neither a configured backend nor `provider:model`.
 
-        The backend's key may be missing.
+        Keys are not checked.
         """
         if target not in self.settings.backends:
             self._provider_kind(target)
@@ -341,10 +339,7 @@ class Config:
             yield name, value
 
     def _read_header_value(self, owner: str, header: str, variable: str) -> SecretStr:
-        """Return the value of a request header from an environment variable.
-
-        `owner` is the name of the backend for error messages.
-        """
+        """Return the value of a request header from an environment variable. `owner` names the backend in errors."""
         if not (value := self.environ.get(variable, "").strip()):
             raise MissingKey(
                 f"{owner} needs the header {header!r} in the environment variable {variable}; it is not set"
@@ -368,7 +363,7 @@ class Config:
     def _default_credential(self, owner: str, provider: Provider, endpoint: str) -> Credential | None:
         """Return the credential for a provider's own endpoint if no `auth` is configured.
 
-        The credential is the provider's key. If an AWS endpoint has no key, requests are signed instead.
+        The credential is the provider's key. If no key is set and the endpoint belongs to AWS, requests are signed.
         """
         key_is_there = bool(self.environ.get(provider.key_variable, "").strip())
         if not key_is_there and (region := aws_region(endpoint)):
@@ -395,9 +390,8 @@ class Config:
         )
 
     def _usual_credential(self, kind: Kind, provider: Provider) -> Credential | None:
-        """Return the credential from the provider's default environment variable.
-
-        Return None for a local server without a key.
+        """Return the credential for requests to `provider:model`, from the environment. Return None for a kind without
+        keys, or if no key is set and the environment replaces the provider's default endpoint.
         """
         endpoint = self._provider_url(kind, provider)
         is_local = endpoint != provider.endpoint and provider.endpoint != ""

@@ -1,7 +1,8 @@
 """Define a resolved backend: its address, dialect, settings and credential. Sessions and provider actors use it.
 
 Keys come from environment variables, which are looked up in a mapping that the program passes as `environ=`. The
-mapping may be a vault that is temporarily unavailable, so each exception that it raises becomes a `ConfigError`.
+mapping may read them from a vault that is temporarily unavailable, so any exception from the mapping becomes a
+`ConfigError`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -78,7 +79,7 @@ class Aws:
 
 
 Credential: TypeAlias = Key | TokenCommand | Aws
-"""The way in which requests to one backend are authenticated."""
+"""What authenticates the requests to one backend: a key, a program that prints tokens, or an AWS signature."""
 
 
 class Backend(FrozenModel):
@@ -90,8 +91,8 @@ class Backend(FrozenModel):
         dialect: Name of the profile, built in or from a `[dialects.NAME]` table.
         model: The provider's name of the model.
         endpoint: Base URL without its query; the adapter appends the path of a request.
-        query: The query of the base URL, appended to the path of each request. It may contain a key, so it is not part
-            of the binding and is never shown.
+        query: The query of the base URL, which is appended to the path of each request. The query may contain a key, so
+            it is not part of the binding and is never shown.
         account: Label of the account, or an empty string. It is part of the binding.
         upstream: The provider to which a gateway must forward requests; empty lets the gateway choose. It is part of
             the binding.
@@ -102,7 +103,8 @@ class Backend(FrozenModel):
         request: Settings of requests, which an ask may override.
         cache: How the provider's prompt cache is used.
         stream: Whether answers are streamed.
-        thinking: How earlier reasoning is sent: natively where the dialect can, not at all, or as text.
+        thinking: How earlier reasoning is sent: in the provider's format if the dialect supports that (`native`), not
+            at all (`drop`), or as text (`text`).
         limits: The timeouts, rate limits and retries of the backend.
     """
 
@@ -158,10 +160,7 @@ class ResolvedPool(FrozenModel):
 
 
 def split_query(url: str) -> tuple[str, SecretStr | None]:
-    """Split a base URL into the URL without its query, and the query.
-
-    If the URL has no query, return None as the query.
-    """
+    """Split a base URL into the URL without its query, and the query. The second value is None if there is no query."""
     place, _, query = url.partition("?")
     return place, SecretStr(query) if query else None
 
@@ -169,7 +168,7 @@ def split_query(url: str) -> tuple[str, SecretStr | None]:
 class RecordingEnvironment(Mapping[str, str]):
     """An environment that forwards lookups to another environment and records them.
 
-    `seen` maps each requested variable to its value, or to None if the variable is not set.
+    `seen` maps each variable that was looked up to its value, or to None if the variable is not set.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -188,9 +187,9 @@ class RecordingEnvironment(Mapping[str, str]):
 
 
 class Environment(Mapping[str, str]):
-    """An environment that forwards lookups to a mapping from the program.
+    """An environment that forwards lookups to the mapping that the program passed as `environ=`.
 
-    Each exception that the mapping raises becomes a `ConfigError`.
+    Any exception from that mapping becomes a `ConfigError`.
     """
 
     __slots__ = ("_environ",)

@@ -1,7 +1,8 @@
 """Describe an error in a configuration file in one line, which says where the error is but does not contain the value.
 
-`actors.config.load` uses this module. A value may be a misplaced secret, and so may a key, if the secret was written on
-the wrong side of the `=`. So a message quotes a key or a name only if it is short or consists of plain words.
+`actors.config.load` uses this module. A value may be a misplaced secret. A key may be a secret as well, if it was
+written on the wrong side of the `=`. So a message quotes a key or a name only if it is short or consists of plain
+words.
 """
 
 import re
@@ -36,10 +37,7 @@ def quote_key(key: str) -> str:
 
 
 def table_header(*place: str) -> str:
-    """Return the header of a table, such as `[backends.gpt]`.
-
-    Parts that are not valid names are replaced by a placeholder.
-    """
+    """Return the header of a table, such as `[backends.gpt]`. A part that is not a valid name becomes a placeholder."""
     return f"[{'.'.join(part if NAME.fullmatch(part) else '(not shown)' for part in place)}]"
 
 
@@ -48,17 +46,20 @@ def syntax_message(error: tomllib.TOMLDecodeError) -> str:
     return _QUOTING.sub(r"\1\2\3", str(error))
 
 
-_MOST_NAMES = 40
+_MAX_NAMES = 40
 """Maximum number of names in one message."""
 
 
 def hint(name: str, known: Iterable[str], label: str) -> str:
-    """Return a suggestion for an unknown name: the nearest known name, or a list of the known names after `label`."""
+    """Return a suggestion for an unknown name: the nearest known name or, failing that, the list of known names.
+
+    `label` is the word before the list, such as `backends`.
+    """
     names = list(known)
     if close := nearest(name, names):
         return f"did you mean {close!r}?"
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{label}: {', '.join(names[:_MOST_NAMES]) or 'none'}{more}"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{label}: {', '.join(names[:_MAX_NAMES]) or 'none'}{more}"
 
 
 def validation_message(error: ValidationError, source: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Find errors in a configuration file that involve several values: duplicate names, and references to missing names.
+"""Find errors in a configuration file that involve several values, such as references to missing names.
 
 `actors.config.load` calls `contradictions` after each value has been validated.
 """
@@ -15,7 +15,7 @@ from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 
 
 def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield a pair for each error: the path of keys to the value, and a message with the problem and the fix."""
+    """Yield each error as a pair: the keys that lead to the wrong value, and a message with the problem and the fix."""
     tables = (("backends", settings.backends), ("pools", settings.pools), ("dialects", settings.dialects))
     for table, names in tables:
         for name in names:
@@ -48,7 +48,7 @@ def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], st
 def _unknown_backend_errors(settings: FileSettings, name: str) -> Iterable[str]:
     """Yield an error if `name` is neither a configured backend nor `provider:model`."""
     if name not in settings.backends and name.partition(":")[0] not in PROVIDERS:
-        yield f"no backend {quote_key(name)}; {hint(name, settings.backends, 'there are')}"
+        yield f"no backend {quote_key(name)}; {hint(name, settings.backends, 'backends')}"
 
 
 def _dialect_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:

@@ -1,4 +1,4 @@
-"""Override built-in data: build custom profiles, and change the facts about models.
+"""Override built-in data with tables of `actors.toml`: custom profiles, and facts about models.
 
     [dialects.house]
     base = "openai_compatible"
@@ -74,7 +74,7 @@ def _apply_changes(
     Args:
         record: The dialect or the record.
         table: The new values.
-        full_names: Full field names, such as `ids.style`, by short names, such as `style`.
+        full_names: Full field names, such as `ids.style`, by their short names, such as `style`.
         place: The prefix of the record's fields in error messages, such as `ids.`.
     """
     types, profile = get_type_hints(type(record)), dict[str, Any]()  # Any: each field has its own type
@@ -100,7 +100,7 @@ def _apply_changes(
 
 
 def _full_field_names(base: Dialect) -> dict[str, str]:
-    """Return the fields that a table may change: full names, such as `ids.style`, by short names, such as `style`."""
+    """Return the full names of the fields that a table may change, such as `ids.style`, by short name (`style`)."""
     nested = {
         field: f"{name}.{field}"
         for name in base.__struct_fields__
@@ -239,11 +239,11 @@ def check_models_table(name: str, table: Mapping[str, Any], providers: Collectio
         raise ValueError('must be named PROVIDER:MODEL, such as "openai:gpt-6*"')
     if provider != "*" and provider not in providers:
         raise ValueError(
-            f"names an unknown backend, {quote_key(provider)}; {hint(provider, providers, 'there are')}"
+            f"names an unknown backend, {quote_key(provider)}; {hint(provider, providers, 'backends')}"
         )
     fields = ModelFacts.__struct_fields__
     if unknown := next((key for key in table if key not in fields), None):
-        raise ValueError(f"has no field {quote_key(unknown)}; {hint(unknown, fields, 'there are')}")
+        raise ValueError(f"has no field {quote_key(unknown)}; {hint(unknown, fields, 'fields')}")
     try:
         facts = override_facts(ModelFacts(), table)
     except msgspec.ValidationError as error:

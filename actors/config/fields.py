@@ -52,7 +52,7 @@ def check_label(text: str) -> str:
 def normalize_endpoint(url: str) -> str:
     """Return a URL without its trailing slash.
 
-    Raise ValueError if the URL may contain credentials, because endpoints are shown and logged.
+    Raise ValueError if the URL may contain credentials. They are not allowed, because endpoints are shown and logged.
     """
     if "@" in url or "?" in url or "#" in url:
         raise ValueError("must be a URL without user, password, query or fragment; put keys into auth")
@@ -226,7 +226,7 @@ def struct_table(
     """Return a type for pydantic fields that validates a table and converts it to a msgspec struct.
 
     Args:
-        kind: The type of the struct, which also defines the defaults.
+        kind: The type of the struct. Its fields define the defaults.
         ranges: The allowed values of each key.
         check: Called with the struct. Raises ValueError if values contradict each other.
     """

@@ -1,7 +1,4 @@
-"""Define the built-in providers: their addresses, dialects and environment variables.
-
-Programs can use them without an `actors.toml`.
-"""
+"""Define the built-in providers, which need no `actors.toml`: their addresses, dialects and environment variables."""
 
 import re
 from collections.abc import Mapping
@@ -43,13 +40,13 @@ class Provider:
 
     Args:
         dialect: Name of the dialect.
-        endpoint: Base URL; empty if each customer has a different one. In that case, `base_url` or the variable
-            `url_variable` must provide it.
+        endpoint: Base URL; empty if each customer has a different one. In that case, the setting `base_url` or the
+            environment variable `url_variable` must provide the URL.
         key_variable: Environment variable with the key; empty for local servers without a key.
         url_variable: Environment variable that overrides the base URL.
         header: The header that carries the key; in `authorization`, the key is sent as a bearer token.
         price_list: The provider's id in the package `genai-prices`; empty if the package lists no prices for this kind.
-        own_host: Hosts whose dialect differs from `dialect`; None if there are none.
+        own_host: The vendor's own hosts, if their dialect differs from `dialect`; otherwise None.
     """
 
     dialect: str

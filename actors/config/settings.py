@@ -65,10 +65,10 @@ class BackendLimits(FrozenModel):
         requests_per_minute, tokens_per_minute: The rate limits of the account. With None, requests are not limited
             until the backend rejects a request.
         attempts: Attempts of one request, including the first. While the backend answers other requests, rate-limited
-            attempts do not count, but there are never more than four times this number.
+            attempts do not count, up to four for each permitted retry.
         failures: Number of consecutive failed attempts, in all sessions, after which the circuit breaker opens. All
-            attempts that are in flight at the first failure count as one. The failures must also last about as long as
-            the retries of one request.
+            attempts that are in flight at the first failure count as one. The breaker does not open before the failures
+            have continued for about as long as the retries of one request take.
         cooldown: Seconds for which the circuit breaker stays open. After that, one request at a time tests the backend.
     """
 
@@ -92,7 +92,7 @@ class RuntimeLimits(FrozenModel):
 
     Args:
         max_rounds: Requests in one turn. The last request asks for a final text and allows no tool calls.
-        max_corrections: How often the model may correct invalid arguments in a turn.
+        max_corrections: How many times in a turn the model may correct invalid arguments.
         max_tool_corrections: Messages with invalid calls of one tool that a turn may contain. After that, this tool
             alone is disabled for the rest of the turn.
         repair: How to treat small errors in arguments and in answers for `output=`, such as a string instead of a
@@ -106,8 +106,8 @@ class RuntimeLimits(FrozenModel):
             limit.
         tool_threads: Threads of the process for blocking tools.
         thread_wait_timeout: Seconds that a blocking tool waits for a thread before its call is rejected.
-        max_abandoned_calls: Closed calls of one tool that may still be running. At this number, further calls of the
-            tool are rejected.
+        max_abandoned_calls: Number of one tool's calls that were closed while the tool still runs. When it is reached,
+            further calls of the tool are rejected.
         result_bytes: Bytes of a tool's result that are stored, as JSON. A longer result is truncated, with a marker.
         max_subagent_depth: Levels of subagents below the session that a program opened.
         max_active_sessions: Idle sessions that stay active instead of being hibernated. The default depends on
@@ -147,8 +147,8 @@ class Auth(FrozenModel):
     Keys are configured by the names of environment variables.
 
     Args:
-        key: Variable with a key, which is sent in the provider's own header. `auth = "VARIABLE"` is an abbreviation for
-            this.
+        key: Variable with a key, which is sent in the provider's own header. `auth = "VARIABLE"` is an abbreviation of
+            `auth = { key = "VARIABLE" }`.
         bearer: Variable with a token, sent as `Authorization: Bearer`.
         command: A program with its arguments that prints a token: as plain text, or as JSON with `access_token` or
             `token`, and `expires_in` (seconds) or `expires_at` (Unix time, or an RFC 3339 date).
@@ -188,7 +188,7 @@ class ReasoningSettings(FrozenModel):
         mode: `adaptive` (for newer models, which decide how long to think), `manual` (for older models, with a budget),
             `off`, or `default` (no field is sent).
         tokens: The token budget of the mode `manual`.
-        effort: The provider's name for a level, such as `low` or `high`.
+        effort: How much the model thinks: the provider's name for a level, such as `low` or `high`.
     """
 
     mode: Literal["default", "adaptive", "manual", "off"] = "default"
@@ -250,8 +250,8 @@ class BackendSettings(RequestTable):
         model: The provider's name for the model.
         base_url: The base URL of the API; None for the kind's default. A query, such as `?api-version=2024-10-21`, is
             appended to the path of each request and never shown.
-        auth: How requests are authenticated. With None, the kind's default variable provides the key; but if `base_url`
-            is set, no key is sent.
+        auth: How requests are authenticated. With None, the key comes from the kind's default variable, or no key is
+            sent if `base_url` is set.
         headers: Headers that are sent with every request, for accounts and gateways that need more than a credential. A
             value is a string, or `{ variable = "NAME" }` for a secret. They override default headers and are never
             shown.
@@ -259,8 +259,8 @@ class BackendSettings(RequestTable):
             through another account.
         upstream: The provider to which a gateway must forward requests, by the gateway's name for the provider; None
             lets the gateway choose.
-        thinking: How requests contain earlier reasoning: `native` sends it where the dialect can, `drop` omits it,
-            `text` sends it as text.
+        thinking: How requests contain earlier reasoning: `native` sends it in the provider's format if the dialect
+            supports that, `drop` omits it, and `text` sends it as text.
         reasoning: The thinking mode of the model, its token budget, and the effort.
         cache: How the provider's prompt cache is used: `default`, `long` (the longest lifetime) or `off`.
         stream: True to stream answers. Set False for a backend that cannot stream; its complete answers produce the
@@ -352,8 +352,8 @@ class McpSettings(FrozenModel):
         approval: `allow`, `ask` or `deny`, for all tools or by tool name; the name `*` stands for the other tools. With
             None, tools that the server declares as read-only run without approval, and all other tools need approval.
         timeout: Seconds that one call may take; None for no limit.
-        opening, waiting: Seconds, as in `actors.tools.mcp.McpOptions`.
-        within_turn, max_bytes, max_blocks, max_values: As in `actors.tools.mcp.McpOptions`.
+        opening, waiting: Seconds, as in `actors.mcp.McpOptions`.
+        within_turn, max_bytes, max_blocks, max_values: As in `actors.mcp.McpOptions`.
     """
 
     command: Label | None = None
@@ -387,12 +387,13 @@ class McpSettings(FrozenModel):
 
 
 class JournalSettings(FrozenModel):
-    """The `[journal]` table: the storage of logs. By default, logs are in memory and end with the process.
+    """The `[journal]` table: the storage of logs. By default, logs are in memory and are lost when the process ends.
 
     Args:
         path: A SQLite file, created if it is missing. Several processes of one machine may share it.
-        url: A Postgres database instead of a file, which several machines may share. It must not contain the password.
-        durability: The kind of failure that acknowledged events survive. With `process`, they survive `kill -9`; with
+        url: A Postgres database, which several machines may share, instead of a file. The URL must not contain a
+            password.
+        durability: The kind of failure that acknowledged events survive. With `process`, events survive `kill -9`; with
             `power`, they also survive a power failure. The default for a file is `power`. Postgres always has `power`.
         lease: Seconds since a process's last heartbeat after which other processes may take over its sessions.
         retention: Time after which an unused session is deleted, such as "90 days". By default, no session is deleted.
@@ -419,8 +420,9 @@ class FileSettings(FrozenModel):
     Most fields map names to tables: `[backends.claude]` has the name `claude`.
 
     Args:
-        dialects: Custom profiles; see `actors.config.dialects`.
-        models: Facts about models that override the built-in facts, by `PROVIDER:GLOB`; see `actors.config.dialects`.
+        dialects: Custom profiles. The key `base` names a built-in profile, and the other keys override its fields,
+            which docs/reference/rulebook.md lists.
+        models: Facts about models, by `PROVIDER:GLOB`. They override the built-in facts in docs/reference/models.md.
         backends: The models that sessions can use, each with an address and a credential.
         pools: Groups of backends that can replace each other.
         tenants: Customers or teams that share the backends.

@@ -1,13 +1,13 @@
 """Record how every tool call ended, by canonical call id. The ledger actor and the renderer use this module.
 
-The ledger is computed by applying events one after another. Its knowledge of a call only grows:
+The ledger is computed by applying events one after another. The state of a call only moves to the right:
 
     pending  <  cancelled  <  a real completion
 
 Events may therefore repeat, arrive late or arrive in any order. The order of the log matters in two cases only. Of two
-real completions, the earlier one counts. Of a real completion and a seal, the earlier one counts too. A seal records
-that a request has carried a synthetic result, so a return value that arrives after the seal is a late result and never
-replaces the synthetic one.
+real completions, the first counts. And a seal, which records that a request has carried a synthetic result, counts only
+if no real completion came before it. A return value that arrives after the seal is a late result and never replaces the
+synthetic result.
 """
 
 from collections.abc import Callable, Iterable

@@ -9,9 +9,10 @@
     api = FastAPI(lifespan=lifespan)
     app = SessionRouter(api, session_id)
 
-`SessionRouter` forwards the HTTP requests for a session to the host that owns it, and repeats them with the same key at
-another host if that host ends. `listen` gives a worker process an address of its own (the extra `hosts`). `RayHosts`
-does the same for Ray actors (the extra `ray`). Names are imported when they are first used.
+`SessionRouter` forwards each HTTP request for a session to the host that owns the session. If this host ends, the
+router repeats the request at another host with the same key. `listen` gives a worker process an address of its own (the
+extra `hosts`). `RayHosts` routes the asks for sessions in Ray actors (the extra `ray`). Names are imported when they
+are first used.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Read ASGI requests and write responses: the requests of clients, and errors as responses.
+"""Read the ASGI requests of clients, and send errors as responses.
 
 A request is read into memory, so that it can be repeated at several hosts.
 
@@ -54,9 +54,9 @@ ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 """The headers of a request or response, with names in lower case."""
 T = TypeVar("T")
-KEY = b"idempotency-key"
+KEY_HEADER = b"idempotency-key"
 """The header with the key of an ask."""
-WITHOUT_EFFECT = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """The methods of requests that need no key."""
 HOP_BY_HOP = frozenset(
     {
@@ -72,21 +72,21 @@ HOP_BY_HOP = frozenset(
     }
 )
 """Headers that concern one connection, and are not forwarded (RFC 9110, 7.6.1)."""
-CLIENTS = b"x-forwarded-for"
+CLIENTS_HEADER = b"x-forwarded-for"
 """The header with the addresses of the client and of each proxy, from the client to this host."""
-REJECTION = b"actors-rejection"
+REJECTION_HEADER = b"actors-rejection"
 """The header with the kind of a rejection."""
-OWNER = b"actors-owner"
+OWNER_HEADER = b"actors-owner"
 """The header with the address of the session's owner."""
-FORWARDS = b"actors-forwards"
+FORWARDED_HEADER = b"actors-forwards"
 """The request header that marks a forwarded request, which is not forwarded again."""
-ANSWERED = b"actors-host"
+ANSWERED_HEADER = b"actors-host"
 """The response header that marks the answer of a router to a forwarded request. Clients do not receive it."""
 RETRY_AFTER = "1"
 """Seconds after which a client should repeat a request that no host accepted."""
 NO_HOST = "No host can answer this request at the moment; repeat it, with its Idempotency-Key if it has one"
 SESSION_ENDED = "The session ended during the request"
-"""The messages for a client, instead of errors that name hosts."""
+"""The error messages for a client. They replace the errors' own messages, which name hosts."""
 MISDIRECTED = 421
 """The status of a request that reached a host which does not own the session."""
 _STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
@@ -112,7 +112,9 @@ _STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
     (KernelError, 503),
 )
 """The first entry that matches an error determines its status."""
-REPLACED = frozenset({b"content-length", b"expect", CLIENTS, b"x-forwarded-proto", FORWARDS})
+REPLACED_HEADERS = frozenset(
+    {b"content-length", b"expect", CLIENTS_HEADER, b"x-forwarded-proto", FORWARDED_HEADER}
+)
 """Headers of a request that this host sets, because the client's values do not apply to the forwarded request."""
 
 
@@ -139,8 +141,8 @@ class SessionRequest:
         self._scope = scope
         self.headers: RawHeaders = [(name.lower(), value) for name, value in scope["headers"]]
         names = {name for name, _ in self.headers}
-        if KEY not in names and scope["method"] not in WITHOUT_EFFECT:
-            self.headers.append((KEY, make_key().encode()))
+        if KEY_HEADER not in names and scope["method"] not in SAFE_METHODS:
+            self.headers.append((KEY_HEADER, make_key().encode()))
 
     @property
     def method(self) -> str:
@@ -149,10 +151,10 @@ class SessionRequest:
 
     @property
     def target(self) -> str:
-        """The path and query, without the prefix that the server of each host adds to all paths (`root_path`).
+        """The path and query, without the mount prefix (`root_path`).
 
-        A "#" is escaped. Some servers accept it in a path, but the client of the forwarded request would end the path
-        there.
+        "#" is escaped: some servers accept it in a path, but the HTTP client that forwards the request would treat it
+        as the start of a fragment.
         """
         root = quote(self._scope.get("root_path") or "").encode()
         path: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
@@ -165,7 +167,7 @@ class SessionRequest:
         return {**self._scope, "headers": [*self.headers]}
 
     def replay(self, receive: Receive) -> Receive:
-        """Return a function that returns the body first, and then the further events from the server."""
+        """Return an ASGI `receive` function that returns the body first, and then further events from the server."""
         events: list[ASGIMessage] = [{"type": "http.request", "body": self.body, "more_body": False}]
 
         async def receive_again() -> ASGIMessage:
@@ -174,15 +176,15 @@ class SessionRequest:
         return receive_again
 
     def forwarded_headers(self) -> RawHeaders:
-        """Return the headers for another host."""
+        """Return the headers of the request that is sent to another host."""
         client, scheme = self._scope.get("client"), self._scope.get("scheme", "http")
-        added: RawHeaders = [(FORWARDS, b"1"), (b"x-forwarded-proto", str(scheme).encode("latin-1"))]
-        addresses = [value for name, value in self.headers if name == CLIENTS]
+        added: RawHeaders = [(FORWARDED_HEADER, b"1"), (b"x-forwarded-proto", str(scheme).encode("latin-1"))]
+        addresses = [value for name, value in self.headers if name == CLIENTS_HEADER]
         if client is not None:
             addresses.append(str(client[0]).encode("latin-1"))
         if addresses:
-            added.append((CLIENTS, b", ".join(addresses)))
-        kept = [header for header in end_to_end(self.headers) if header[0] not in REPLACED]
+            added.append((CLIENTS_HEADER, b", ".join(addresses)))
+        kept = [header for header in end_to_end(self.headers) if header[0] not in REPLACED_HEADERS]
         if all(name != b"host" for name, _ in kept):
             added.append((b"host", b"actors"))
         return [*kept, *added]
@@ -190,16 +192,17 @@ class SessionRequest:
 
 def is_forwarded(scope: Scope) -> bool:
     """Return True if a router of another host forwarded the request to this host."""
-    return any(name.lower() == FORWARDS for name, _ in scope["headers"])
+    return any(name.lower() == FORWARDED_HEADER for name, _ in scope["headers"])
 
 
 def end_to_end(headers: RawHeaders) -> RawHeaders:
-    """Return the headers without those that concern only one connection.
+    """Return the headers except those that concern only one connection.
 
-    The key is always kept. Otherwise, each attempt would have another key, and could be another ask.
+    The idempotency key is kept even if the header `connection` lists it. Otherwise, each attempt would get a new key
+    and could start a separate ask.
     """
     listed = b",".join(value for name, value in headers if name == b"connection")
-    omitted = HOP_BY_HOP | {name.strip().lower() for name in listed.split(b",")} - {KEY}
+    omitted = HOP_BY_HOP | {name.strip().lower() for name in listed.split(b",")} - {KEY_HEADER}
     return [header for header in headers if header[0] not in omitted]
 
 
@@ -231,7 +234,9 @@ async def read_request(session: str, scope: Scope, receive: Receive, limit: int)
 
 
 async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]) -> T:
-    """Run work after the complete body was received, and cancel the work if the client closes the connection.
+    """Run `work`, and cancel it if the client closes the connection.
+
+    Call this function only after the complete body was received.
 
     Raises:
         Exception: Raised by `work`.
@@ -249,7 +254,8 @@ async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]
 
 
 class ErrorResponse(Struct, frozen=True):
-    """The status and the headers of the HTTP response for an error. The error's message may be sent as the body.
+    """The status and the headers of the HTTP response for an error. The application can send the error's message as
+    the body.
 
     Args:
         status: The HTTP status.
@@ -267,8 +273,8 @@ def error_response(error: ActorsError) -> ErrorResponse:
     and repeats the request at another host. The client does not see the response.
 
     The status of `AskFailed` is 502 without `Retry-After`: the same key returns the same failure. If `can_retry` is
-    true, the client can repeat the request with a new key. The status of `RequestLost` is 502 too, because a repetition
-    may end further hosts.
+    true, the client can repeat the request with a new key. The status of `RequestLost` is 502 too, because the request
+    may crash each host that receives it.
     """
     return _response(error, rejection_of(error))
 
@@ -276,9 +282,9 @@ def error_response(error: ActorsError) -> ErrorResponse:
 def _response(error: ActorsError, rejection: Rejection | None) -> ErrorResponse:
     headers = dict[str, str]()
     if rejection is not None:
-        headers[REJECTION.decode()] = rejection.kind
+        headers[REJECTION_HEADER.decode()] = rejection.kind
         if rejection.owner.isascii() and rejection.owner.isprintable():
-            headers[OWNER.decode()] = rejection.owner
+            headers[OWNER_HEADER.decode()] = rejection.owner
     status = _status(error, is_rejection=rejection is not None)
     if status in (429, 503):
         headers["retry-after"] = RETRY_AFTER
@@ -295,8 +301,8 @@ def _status(error: ActorsError, *, is_rejection: bool) -> int:
 def close_when_leaving(send: Send, is_leaving: Callable[[], bool]) -> Send:
     """Return a function that sends a response, and asks the server to close the connection if this host is leaving.
 
-    A server that shuts down closes its connections, but may miss one that it has just accepted. As long as a client
-    uses that connection, the server does not end, and at last it cancels the client's request.
+    A server that shuts down closes its connections, but may miss a connection that it has just accepted. While a client
+    uses that connection, the server does not exit, and finally it cancels the client's request.
     """
 
     async def send_and_close(message: ASGIMessage) -> None:
@@ -309,7 +315,7 @@ def close_when_leaving(send: Send, is_leaving: Callable[[], bool]) -> Send:
 
 
 class TrackedResponse:
-    """The response to a request.
+    """The response to a request, which records whether it has started.
 
     Attributes:
         is_started: Whether a part of the response was sent.
@@ -326,19 +332,19 @@ class TrackedResponse:
 
 
 class MarkedResponse(TrackedResponse):
-    """The response to a forwarded request, marked with the header `ANSWERED`."""
+    """The response to a forwarded request, marked with the header `ANSWERED_HEADER`."""
 
     async def send(self, message: ASGIMessage) -> None:
         """Send a message of the response."""
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), (ANSWERED, b"1")]}
+            message = {**message, "headers": [*message.get("headers", ()), (ANSWERED_HEADER, b"1")]}
         await super().send(message)
 
 
 def error_messages(error: ActorsError) -> Sequence[ASGIMessage]:
-    """Return the ASGI messages of a client's response for an error. They contain no address of a host."""
+    """Return the ASGI messages that report an error to a client. They contain no addresses of hosts."""
     response = error_response(error)
-    if response.status not in (MISDIRECTED, 503):  # so it is no rejection
+    if response.status not in (MISDIRECTED, 503):  # so the error is no rejection
         return json_messages(response.status, {"error": str(error)}, _raw(response.headers))
     text = SESSION_ENDED if isinstance(error, SessionClosed) else NO_HOST
     return json_messages(503, {"error": text}, [(b"retry-after", RETRY_AFTER.encode())])
@@ -369,7 +375,7 @@ def json_messages(status: int, value: object, headers: RawHeaders) -> Sequence[A
 
 
 def rejection_in(headers: Iterable[tuple[bytes, bytes]], session: str, address: str) -> Rejection | None:
-    """Return the rejection that the headers of a response contain.
+    """Return the rejection that the headers of a response contain, or None if they contain none.
 
     Args:
         headers: The headers of the response.
@@ -378,9 +384,9 @@ def rejection_in(headers: Iterable[tuple[bytes, bytes]], session: str, address: 
     """
     found = {name.lower(): value.decode("latin-1") for name, value in headers}
     host = f"the host at {address}" if address else "this host"
-    match found.get(REJECTION):
+    match found.get(REJECTION_HEADER):
         case "leased":
-            owner = found.get(OWNER, "")
+            owner = found.get(OWNER_HEADER, "")
             text = (
                 f"Session {session!r} belongs to the host at {owner or 'an unknown address'}, not to {host}"
             )

@@ -1,14 +1,15 @@
 """Send a request to one host: to the application of this host, or over HTTP to another host.
 
-An application rejects a request by raising an error that `actors.hosts.routing` lists, or by answering as
-`error_response` says. A rejection is not sent to the client, so the request can be repeated at another host.
+An application rejects a request by raising an error that `actors.hosts.routing` lists, or by sending the response that
+`error_response` returns for this error. A rejection is not sent to the client, so the request can be repeated at
+another host.
 
 The error middleware of some frameworks answers with status 500 before it raises the error. So a response with a status
 of 500 or more is held back until the application returns.
 
-A host that was killed closes its connections. A host that is suspended, or that the network does not reach, does not.
-So while a response of another host is awaited or streamed, the list of hosts is watched, and the attempt ends when the
-host's lease has expired.
+A host that was killed closes its connections. A host that is suspended, or that the network does not reach, does not
+close them. So while the router waits for a response of another host or streams it, the router watches the list of
+hosts, and ends the attempt when the host's lease has expired.
 """
 
 from contextlib import aclosing, suppress
@@ -21,7 +22,7 @@ from actors.core.data.persistent import Segments
 from actors.core.stream_events.ask_events import AskResult
 from actors.errors import ConfigError, HostUnavailable, ProviderFailed, SessionClosed
 from actors.hosts.asgi import (
-    ANSWERED,
+    ANSWERED_HEADER,
     ASGIApp,
     ASGIMessage,
     Receive,
@@ -38,21 +39,23 @@ from actors.runtime.handle import Session
 from actors.transport import ForwardedRequest, ForwardedResponse, HttpTransport, Timeouts
 from actors.transport.contract import parse_target
 
-HELD = 64 * 1024
+MAX_HELD = 64 * 1024
 """Maximum size of a body that is held back, in bytes."""
 EVENT_STREAM = b"text/event-stream"
-OMITTED = frozenset({b"date", b"server", ANSWERED})
+OMITTED_HEADERS = frozenset({b"date", b"server", ANSWERED_HEADER})
 """Headers of a response that the server of this host adds, or that only routers read."""
-REFUSED = frozenset({400, 413, 414, 431, 501, 505})
+REFUSAL_STATUSES = frozenset({400, 413, 414, 431, 501, 505})
 """Statuses with which a server or a proxy refuses a request before a router sees it, for example because its headers
 are too long. The servers of other hosts would refuse the request too."""
 GATEWAY_TIMEOUT = 504
-"""The status with which a proxy answers if the host behind it did not answer in time. With 502, the proxy may have had
-no connection to the host."""
+"""The status with which a proxy answers if it sent the request to the host, but the host did not answer in time. The
+status 502 does not show this, because a proxy without a connection to the host answers with 502 too."""
 
 
 class UnroutedAnswer(Struct, frozen=True):
-    """The answer to a request that the router of another host has not seen. It does not show who owns the session.
+    """The answer to a request that did not reach the router of another host.
+
+    The answer does not show which host owns the session.
 
     Args:
         status: The HTTP status for the client.
@@ -64,10 +67,10 @@ class UnroutedAnswer(Struct, frozen=True):
 
 
 class ResponseFilter:
-    """The response of an application or of another host, of which rejections are not sent to the client.
+    """Sends the response of an application or of another host to the client, unless the response is a rejection.
 
     Attributes:
-        rejection: The rejection that the response contains.
+        rejection: The rejection that the response contains; None if it contains none or has not started.
         is_started: Whether the client has received a part of the response.
     """
 
@@ -89,7 +92,7 @@ class ResponseFilter:
         if self._held or (message["type"] == "http.response.start" and message["status"] >= 500):
             self._held.append(message)
             self._size += len(message.get("body", b""))
-            if self._size > HELD:
+            if self._size > MAX_HELD:
                 await self.flush()
         else:
             await self._pass(message)
@@ -135,10 +138,10 @@ async def run_app(app: ASGIApp, request: SessionRequest, receive: Receive, send:
 
 
 def _find_rejection(error: BaseException) -> Rejection | None:
-    """Return the rejection that an error means.
+    """Return the rejection that corresponds to an error, to an error inside its group, or to its cause.
 
-    Task groups in middleware wrap the errors of handlers in a group. Some frameworks raise another error from an error
-    that has a handler, if the response has started.
+    Task groups in middleware wrap the errors of handlers in a group. If an error has an exception handler but the
+    response has started, some frameworks raise another error from it.
     """
     if (rejection := rejection_of(error)) is not None:
         return rejection
@@ -203,7 +206,7 @@ class Forwarder:
             return _failure(request, address, str(error))
         try:
             exchange = self._prepare(address, request)
-        except ConfigError as error:  # the server of this host accepts more characters than the client
+        except ConfigError as error:  # this host's server accepts characters that the client rejects
             return UnroutedAnswer(400, str(error))
         response = ResponseFilter(request.session, send)
         try:
@@ -220,7 +223,7 @@ class Forwarder:
         raise failure.error
 
     def _prepare(self, address: str, request: SessionRequest) -> ForwardedRequest:
-        """Return the exchange with another host, which begins when it is entered."""
+        """Return the exchange with another host. The request is sent when the exchange is entered as a context."""
         url, headers = address.rstrip("/") + request.target, request.forwarded_headers()
         body = Segments.of(request.body) if request.body else Segments()
         return self._transport.forward(request.method, url, headers, body, self._timeouts)
@@ -228,11 +231,11 @@ class Forwarder:
     async def _exchange(
         self, address: str, request: SessionRequest, exchange: ForwardedRequest, response: ResponseFilter
     ) -> Rejection | UnroutedAnswer | None:
-        """Send the request and stream the response. Return the rejection, the failure or the unrouted answer."""
+        """Send the request and stream the response. Return None if the other host answered the request."""
         try:
             async with exchange as answer:
-                if all(name != ANSWERED for name, _ in answer.raw_headers):
-                    if answer.status in REFUSED:
+                if all(name != ANSWERED_HEADER for name, _ in answer.raw_headers):
+                    if answer.status in REFUSAL_STATUSES:
                         reason = f"The server of the host for this request has refused it with status {answer.status}"
                         return UnroutedAnswer(answer.status, reason)
                     sent = exchange if answer.status == GATEWAY_TIMEOUT else None
@@ -246,7 +249,7 @@ class Forwarder:
 
     async def _stream(self, answer: ForwardedResponse, response: ResponseFilter) -> None:
         """Send the response of another host to the client. A stream of events ends early if this host leaves."""
-        kept = [header for header in end_to_end([*answer.raw_headers]) if header[0] not in OMITTED]
+        kept = [header for header in end_to_end([*answer.raw_headers]) if header[0] not in OMITTED_HEADERS]
         await response.send({"type": "http.response.start", "status": answer.status, "headers": kept})
         send_chunks = partial(_send_chunks, answer, response)
         if dict(kept).get(b"content-type", b"").startswith(EVENT_STREAM):
@@ -268,7 +271,7 @@ async def _send_chunks(answer: ForwardedResponse, response: ResponseFilter) -> N
 def _failure(
     request: SessionRequest, address: str, reason: str, exchange: ForwardedRequest | None = None
 ) -> Rejection:
-    """Return the rejection for a host that did not answer. It depends on whether the request was sent."""
+    """Return the rejection for a host that did not answer. Its kind depends on whether the request was sent."""
     text = f"No answer from the host at {address} for session {request.session!r}: {reason}"
     is_sent = exchange is not None and exchange.is_sent
     return Rejection("lost" if is_sent else "unreachable", HostUnavailable(text))

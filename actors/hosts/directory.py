@@ -1,8 +1,8 @@
-"""Know the live hosts of a journal, and search them for the host that answers a request.
+"""Keep a list of the live hosts of a journal, and find the host that answers a request.
 
-The list of hosts is read from the journal at most once per period, for all requests of a router together. It is read
-earlier if a lease in it expires before the end of the period. Hosts renew their leases in time, so such a host is most
-likely suspended or unreachable.
+All requests of a router share one list. It is read from the journal at most once per period, or earlier if the lease of
+a host expires before the end of the period. Hosts renew their leases in time, so a host whose lease is about to expire
+is most likely suspended or unreachable.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,8 +15,8 @@ from actors.journal.storage.directory import Host
 
 PERIOD = 1.0
 """Number of seconds between two reads of the journal."""
-SHORTEST_PERIOD = 0.2
-"""Number of seconds until the next read if a lease expires even earlier."""
+MIN_PERIOD = 0.2
+"""Minimum number of seconds until the next read, even if a lease expires earlier."""
 
 
 class HostDirectory:
@@ -36,9 +36,8 @@ class HostDirectory:
         self._hosts: Sequence[Host] = ()
         self._until: float | None = None
         self._reading, self._refreshed = anyio.Lock(), anyio.Event()
-        self._reads = self._newest = (
-            0  # the number of reads that have begun, and the read that returned the list
-        )
+        self._reads = self._newest = 0
+        """The number of reads that have begun, and the number of the read that returned the list."""
         self.is_current: bool = False
         """Whether the last attempt to read the journal succeeded."""
 
@@ -52,7 +51,7 @@ class HostDirectory:
 
     async def wait_gone(self, address: str) -> None:
         """Wait until no live host has this address: the host has left, or its lease has expired."""
-        seconds, earlier = PERIOD, self._reads  # so that a shorter wait causes no read
+        seconds, earlier = PERIOD, self._reads  # a wait shorter than the period causes no read
         while True:
             with anyio.move_on_after(seconds):
                 await self._refreshed.wait()
@@ -80,7 +79,7 @@ class HostDirectory:
     def _period(self) -> float:
         """Return the number of seconds until the next read."""
         leases = [host.remaining_lease for host in self._hosts if host.remaining_lease is not None]
-        return min(PERIOD, max(SHORTEST_PERIOD, min(leases, default=PERIOD))) if self.is_current else PERIOD
+        return min(PERIOD, max(MIN_PERIOD, min(leases, default=PERIOD))) if self.is_current else PERIOD
 
 
 class HostSearch:
@@ -89,7 +88,7 @@ class HostSearch:
     Args:
         session: Id of the session.
         here: The address of the host to try if the journal lists no host.
-        table: The knowledge that the requests share.
+        table: The state that all requests of the router share.
         directory: The live hosts.
         pause: Waits for a number of seconds.
     """
@@ -106,7 +105,7 @@ class HostSearch:
         self._route = RequestRoute(session, here, table, anyio.current_time())
         self.address: str = ""
         """The address of the current host."""
-        self._here, self._named = here, ""
+        self._here, self._named_owner = here, ""
 
     async def next_address(self) -> str:
         """Return the address of the next host to try.
@@ -125,23 +124,23 @@ class HostSearch:
             await self._pause(step.seconds)
 
     async def _read_hosts(self, now: float) -> Sequence[Host]:
-        """Return the live hosts if the next step needs them. Forget an owner that is not one of them.
+        """Return the live hosts, or no hosts if the next step does not need them.
 
-        Another program may use the address of a host that has left. An owner that the last attempt named is live,
-        although the list may be too old to contain it.
+        If the remembered owner is not a live host, forget it, because another program may use its address now. An owner
+        that the last attempt named is kept: it is live, even if the list is too old to contain it.
         """
         owner = self._table.reachable_owner(self._session, now)
         if owner is not None and owner == self._here and not self._route.avoids(owner, now):
             return ()
         hosts = await self._directory.hosts()
         is_missing = self._directory.is_current and all(host.address != owner for host in hosts)
-        if owner is not None and owner != self._named and hosts and is_missing:
+        if owner is not None and owner != self._named_owner and hosts and is_missing:
             self._table.forget_owner(self._session, owner)
         return hosts
 
     def reject(self, rejection: Rejection) -> None:
         """Record that the current host rejected the request."""
-        self._named = rejection.owner
+        self._named_owner = rejection.owner
         self._route.record(self.address, rejection, anyio.current_time())
 
     def accept(self) -> None:

@@ -1,7 +1,7 @@
 """Serve an application at an address of this process, in addition to the address that several processes share.
 
 The worker processes of one server share a port, so another process cannot address one of them. Each worker needs a
-port of its own. Containers with their own address need no further listener.
+port of its own. A container with an address of its own needs no additional listener.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from uvicorn import Config, Server
 from actors.hosts.asgi import ASGIApp
 
 BACKLOG = 2048
-"""Number of connections that wait to be accepted."""
+"""Maximum number of connections that wait to be accepted."""
 
 
 class _Listener(Server):

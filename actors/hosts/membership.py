@@ -1,11 +1,12 @@
-"""Join the hosts of a journal and leave them: prepare a host, move sessions to new hosts, and notice signals to end.
+"""Prepare a host, move sessions to hosts with fewer sessions, and react to signals that end the program.
 
-Before a host serves, it imports the modules of a turn. Otherwise, the first ask of the process imports them. This takes
-0.1 s of CPU time. Meanwhile, the event loop does not run, and all sessions that have moved to the new host wait.
+Before a host serves, it imports the modules that a turn needs. Otherwise, the first ask of the process would import
+them. This takes 0.1 s of CPU time and blocks the event loop, so all sessions that have moved to the new host would
+wait.
 
-A router notices the signals that end the program in addition to the server's own handlers. A server first waits for its
-open responses, and a stream of events never ends by itself. So a router must move its sessions as soon as the signal
-arrives, which ends their streams.
+A router handles the signals that end the program before the server's own handlers do. A server that shuts down first
+waits for its open responses, and a stream of events never ends by itself. So the router moves its sessions to other
+hosts as soon as the signal arrives, which ends their streams.
 """
 
 import signal
@@ -22,22 +23,22 @@ from actors.errors import ActorsError
 from actors.kernel.event_loop import event_loop
 from actors.runtime.runtime import Runtime
 
-MODULES = (
+TURN_MODULES = (
     "actors.adapters.codec",
     "actors.provider.configured_credentials",
     "actors.session.session_actor",
     "actors.transport.exchange",
 )
-"""These modules import all modules of a turn, except for those of a wire family."""
-PERIOD = 60.0
-"""Default number of seconds between two times at which a host compares its load with the others."""
+"""These modules import all modules that a turn needs, except for the adapter of the wire family."""
+REBALANCE_PERIOD = 60.0
+"""Default number of seconds between two calls of `Runtime.rebalance`."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 """The signals that end a server."""
 
 
 def import_turn_modules() -> None:
-    """Import the modules of a turn. Call this function before the runtime of the host is entered."""
-    for name in MODULES:
+    """Import the modules that a turn needs. Call this function before the runtime of the host is entered."""
+    for name in TURN_MODULES:
         import_module(name)
 
 

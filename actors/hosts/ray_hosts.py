@@ -21,7 +21,7 @@ from actors.core.stream_events.events import SessionEvent
 from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalError, JournalUnavailable
 from actors.hosts.attempts import ensure_answered
 from actors.hosts.directory import HostDirectory, HostSearch
-from actors.hosts.membership import PERIOD, import_turn_modules, start_rebalancing
+from actors.hosts.membership import REBALANCE_PERIOD, import_turn_modules, start_rebalancing
 from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.routing import Rejection, RouterLimits, RoutingTable, rejection_of
 from actors.journal.storage.directory import Host, Movement
@@ -29,7 +29,7 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 
 MakeRuntime: TypeAlias = Callable[[str], Runtime]
-"""Returns a runtime with the given address, which is not entered yet."""
+"""Returns a runtime with the given address. The runtime must not be entered yet."""
 OpenSession: TypeAlias = Callable[[Runtime, str], Awaitable[Session]]
 """Opens the session with the given id by awaiting `Runtime.claim`, or `Runtime.open` with `resume=True`.
 
@@ -39,23 +39,23 @@ RayObject: TypeAlias = Any  # Any: Ray is not installed where types are checked
 
 T = TypeVar("T")
 
-CONCURRENCY = 10_000
+MAX_CALLS = 10_000
 """Maximum number of calls of one actor at the same time. Each ask and each stream of events is a call."""
-BUFFERED = 64
+MAX_BUFFERED = 64
 """Maximum number of events that an actor sends before the reader has received them."""
-LISTING = 5.0
+LIST_TIMEOUT = 5.0
 """Maximum number of seconds to wait for the list of hosts from one actor."""
 
-EARLY = 10.0
-"""Seconds within which the end of an actor counts as caused by a stream that was repeated there."""
-RESTARTING = 0.1
+LOSS_WINDOW = 10.0
+"""If an actor ends within this number of seconds after a stream was repeated there, the stream counts as the cause."""
+RESTART_DELAY = 0.1
 """Seconds between two attempts to reach an actor that Ray restarts."""
-RETRY = 1.0
+RETRY_DELAY = 1.0
 """Seconds between two attempts to enter the runtime of an actor, while its journal cannot be used."""
 
 
 class HostActor:
-    """The class of the Ray actors. Ray calls each method in a new task, all on one asyncio event loop.
+    """A Ray actor that hosts sessions. Ray calls each method in a new task, all on one asyncio event loop.
 
     Args:
         name: The name of the actor.
@@ -69,29 +69,29 @@ class HostActor:
         self._loop = asyncio.get_running_loop()
         self._runtime: asyncio.Future[Runtime] = self._loop.create_future()
         self._leaving = asyncio.Event()
-        self._life = self._loop.create_task(self._live(partial(make_runtime, name)))
+        self._run_task = self._loop.create_task(self._run(partial(make_runtime, name)))
 
-    async def _live(self, make_runtime: Callable[[], Runtime]) -> None:
+    async def _run(self, make_runtime: Callable[[], Runtime]) -> None:
         """Enter and leave the runtime in one task. Try again while the journal cannot be used."""
         while True:
             try:
-                await self._host(make_runtime())
+                await self._run_until_leaving(make_runtime())
             except Exception as error:
                 if self._runtime.done():
                     raise
                 self._runtime.set_exception(error)
-                self._runtime.exception()  # not an error that nobody has seen: the next call raises it
+                self._runtime.exception()  # so that asyncio does not log the error, which the next call raises
                 if not isinstance(error, JournalError):
                     return
             else:
                 return
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(RETRY_DELAY)
             self._runtime = self._loop.create_future()
 
-    async def _host(self, runtime: Runtime) -> None:
-        """Run the runtime until the actor leaves."""
+    async def _run_until_leaving(self, runtime: Runtime) -> None:
+        """Run the runtime until `leave` is called."""
         async with runtime:
-            start_rebalancing(runtime, PERIOD)
+            start_rebalancing(runtime, REBALANCE_PERIOD)
             self._runtime.set_result(runtime)
             await self._leaving.wait()
 
@@ -121,7 +121,7 @@ class HostActor:
         return await (await self._wait_runtime()).journal.hosts(count_sessions=count_sessions)
 
     async def ping(self) -> None:
-        """Return at once, so that the caller knows that the actor answers calls."""
+        """Return at once, to show the caller that the actor answers calls."""
 
     async def leave(self, rate: float, timeout: float) -> Movement:
         """Move all sessions to other hosts, and leave the runtime."""
@@ -130,12 +130,12 @@ class HostActor:
         with suppress(ActorsError):
             movement = await runtime.drain(rate=rate, timeout=timeout)
         self._leaving.set()
-        await self._life
+        await self._run_task
         return movement
 
     @asynccontextmanager
     async def _use_session(self, session: str) -> AsyncGenerator[Session, None]:
-        """Open a session for one call, and give it back, so that it can be released when others need its place."""
+        """Open a session for one call. After the call, the session can be released to make room for other sessions."""
         opened = await self._open(await self._wait_runtime(), session)
         try:
             yield opened
@@ -148,10 +148,10 @@ class HostActor:
 
 
 class RayHosts:
-    """Ray actors with a runtime each, and the router of the asks for their sessions.
+    """Ray actors that run one runtime each, and a router that sends each ask to the actor that owns its session.
 
-    Several programs can use the same actors: an actor that exists is not created again. The runtimes need one journal
-    that all actors can use. Call the methods on asyncio.
+    Several programs can use the same actors: an actor that exists is not created again. All runtimes must use the same
+    journal. Call the methods on asyncio.
 
     Args:
         names: The names of the actors.
@@ -160,10 +160,11 @@ class RayHosts:
         open_session: Opens a session, with its tools, and resumes it if it exists. The arguments are the runtime and
             the id of the session.
         limits: The limits of the router.
-        options: Options for the actors, such as `num_cpus`, `namespace` or `lifetime`, as for `options` of a Ray actor.
+        options: Options for the actors, such as `num_cpus`, `namespace` or `lifetime`, which are passed to the method
+            `options` of the Ray actor class.
 
     Raises:
-        ConfigError: There are no names.
+        ConfigError: `names` is empty.
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class RayHosts:
         if not names:
             raise ConfigError("RayHosts(names=) takes the name of at least one actor")
         self._ray: RayObject = import_module("ray")
-        fixed = {"max_concurrency": CONCURRENCY, "max_restarts": -1, "get_if_exists": True}
+        fixed = {"max_concurrency": MAX_CALLS, "max_restarts": -1, "get_if_exists": True}
         kind = self._ray.remote(HostActor)
         self._actors: dict[str, RayObject] = {  # None: the actor has ended, and is looked up by its name
             name: kind.options(**fixed, **options, name=name).remote(name, make_runtime, open_session)
@@ -200,13 +201,13 @@ class RayHosts:
         await asyncio.gather(*map(self._wait_started, self._created.values()))
 
     async def _wait_started(self, actor: RayObject) -> None:
-        """Wait until the runtime of one actor has been entered, also while Ray restarts the actor."""
+        """Wait until the runtime of one actor has been entered, even if Ray restarts the actor meanwhile."""
         errors = self._ray.exceptions
         while True:
             try:
                 await actor.hosts.remote(False)
             except errors.ActorUnavailableError:
-                await asyncio.sleep(RESTARTING)
+                await asyncio.sleep(RESTART_DELAY)
             except errors.RayTaskError as error:
                 raise error.cause from None
             else:
@@ -225,7 +226,7 @@ class RayHosts:
         Args:
             session: Id of the session.
             message: The message of the user.
-            key: The key of the ask. By default, a new key, with which the ask is repeated at other hosts.
+            key: The key with which the ask is sent, and repeated at other hosts. By default, a new key.
             arguments: Further arguments of `Session.ask`.
 
         Raises:
@@ -246,7 +247,7 @@ class RayHosts:
     async def events(self, session: str, after: int = 0) -> AsyncGenerator[SessionEvent, None]:
         """Yield the events of a session, as `Session.events` does. If its owner ends, another host continues.
 
-        Events that share a number may be repeated then, and deltas may be missing.
+        If another host continues, deltas may be missing, and events that share a sequence number may be repeated.
 
         Raises:
             ActorsError: Raised by `Session.events`, or the error of the last host if the limits were reached.
@@ -262,7 +263,7 @@ class RayHosts:
                         break
                     search.accept()
                     if isinstance(item, DurableEvent) and not getattr(item, "more", False):
-                        # after progress, a further attempt has the full limits
+                        # the stream has made progress, so the limits of the next attempt start anew
                         after, stream = item.seq, self._stream
                         search = self._search(session)
                         search.address = address
@@ -283,7 +284,7 @@ class RayHosts:
         """
         for name in [*self._actors]:
             with suppress(TimeoutError, ActorsError, ValueError, self._ray.exceptions.RayError):
-                async with asyncio.timeout(LISTING), self._forgetting(name):
+                async with asyncio.timeout(LIST_TIMEOUT), self._forget_if_ended(name):
                     found: Sequence[Host] = await self._actor(name).hosts.remote(count_sessions)
                     return found
             self._actors[name] = self._actors.pop(name)  # ask this actor last in the future
@@ -300,7 +301,7 @@ class RayHosts:
             with suppress(ValueError):  # no actor has this name any more
                 actor = self._actor(name)
                 with suppress(TimeoutError, ActorsError, self._ray.exceptions.RayError):
-                    async with asyncio.timeout(2 * timeout + LISTING):
+                    async with asyncio.timeout(2 * timeout + LIST_TIMEOUT):
                         await actor.leave.remote(rate, timeout)
                 self._ray.kill(actor)
 
@@ -315,7 +316,7 @@ class RayHosts:
         return await self._wait_for_answer(address, session, read_result)
 
     async def _ask_again(self, address: str, session: str, arguments: Arguments) -> AskResult | Rejection:
-        """Repeat an ask at an actor that answers calls. If the ask then fails, the actor has lost it."""
+        """Check that an actor answers calls, and repeat an ask there. If the actor then ends, it has lost the ask."""
         if (rejection := await self._ping(address, session)) is not None:
             return rejection
         result = await self._ask(address, session, arguments)
@@ -332,7 +333,7 @@ class RayHosts:
     async def _stream_again(
         self, address: str, session: str, after: int
     ) -> AsyncGenerator[SessionEvent | Rejection, None]:
-        """Repeat `_stream` at an actor that answers calls. If the stream soon fails, the actor has lost the call."""
+        """Check that an actor answers calls, and repeat `_stream` there. If the actor ends soon, the call is lost."""
         clock = asyncio.get_running_loop().time
         began = clock()
         if (rejection := await self._ping(address, session)) is not None:
@@ -340,14 +341,14 @@ class RayHosts:
             return
         async with aclosing(self._stream(address, session, after)) as items:
             async for item in items:
-                is_early = clock() - began < EARLY
+                is_early = clock() - began < LOSS_WINDOW
                 yield _as_lost(item) if is_early and isinstance(item, Rejection) else item
 
     async def _stream(
         self, address: str, session: str, after: int
     ) -> AsyncGenerator[SessionEvent | Rejection, None]:
         """Yield the events that one actor sends. The last item may be a rejection."""
-        method = self._actor(address).events.options(_generator_backpressure_num_objects=BUFFERED)
+        method = self._actor(address).events.options(_generator_backpressure_num_objects=MAX_BUFFERED)
         references = method.remote(session, after)
 
         async def next_item() -> SessionEvent | Rejection | None:
@@ -372,8 +373,8 @@ class RayHosts:
         return actor
 
     @asynccontextmanager
-    async def _forgetting(self, address: str) -> AsyncGenerator[None, None]:
-        """Forget the handle of an actor that has ended, because another program may create the actor again."""
+    async def _forget_if_ended(self, address: str) -> AsyncGenerator[None, None]:
+        """If the block finds that an actor has ended, forget its handle: another program may create the actor again."""
         try:
             yield
         except self._ray.exceptions.ActorDiedError:
@@ -390,7 +391,7 @@ class RayHosts:
         """
         errors = self._ray.exceptions
         try:
-            async with self._forgetting(address):
+            async with self._forget_if_ended(address):
                 return await run_unless(partial(self._directory.wait_gone, address), read_answer)
         except errors.RayTaskError as error:
             raise error.cause from None
@@ -403,5 +404,5 @@ class RayHosts:
 
 
 def _as_lost(rejection: Rejection) -> Rejection:
-    """Return the rejection of a call that an actor has received and not answered."""
+    """Return the rejection by an actor that had answered a ping. If the actor has ended since, it has lost the call."""
     return Rejection("lost", rejection.error) if rejection.kind == "unreachable" else rejection

@@ -2,9 +2,9 @@
 
     app = SessionRouter(api, session_id=lambda scope: scope["path"].split("/")[2])
 
-Any host may receive any request. `actors.hosts.routing` chooses the hosts that are tried; this module carries out its
-steps. A forwarded request is never forwarded again: a host that receives it answers, or rejects it and names the owner,
-and the first host continues.
+Any host may receive any request. `actors.hosts.routing` chooses the hosts to try, and this module sends the request to
+them. A forwarded request is never forwarded again: the host that receives it answers it, or rejects it and names the
+owner. After a rejection, the host that forwarded the request tries the next host.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -35,30 +35,30 @@ from actors.hosts.asgi import (
 )
 from actors.hosts.attempts import Forwarder, UnroutedAnswer, run_app
 from actors.hosts.directory import HostDirectory, HostSearch
-from actors.hosts.membership import PERIOD, call_at_signals, import_turn_modules, start_rebalancing
+from actors.hosts.membership import REBALANCE_PERIOD, call_at_signals, import_turn_modules, start_rebalancing
 from actors.hosts.routing import Rejection, RouterLimits, RoutingTable
 from actors.runtime.runtime import Runtime
 from actors.runtime.session_host import HostTask
 from actors.telemetry import logger
 from actors.transport import HttpTransport
 
-CONNECTIONS = 10_000
+MAX_CONNECTIONS = 10_000
 """Maximum number of connections to one other host. Each stream of events uses one."""
 
 
 class SessionRouter:
     """An ASGI middleware that forwards each request for a session to the host that owns the session.
 
-    The middleware wraps the complete application. Its requests for a session must use `Runtime.claim`, or `open` with
-    `resume=True`, and pass the header `Idempotency-Key` to `ask` as `key`, because a request is repeated at another
-    host if its host ends. The middleware adds the header if the client did not send it. A request is repeated only
-    while the client has received no part of a response.
+    The middleware wraps the complete application. The application must open sessions with `Runtime.claim`, or with
+    `open` and `resume=True`, and must pass the header `Idempotency-Key` to `ask` as `key`, because a request is
+    repeated at another host if its host ends. The middleware adds the header if the client did not send it. A request
+    is repeated only while the client has received no part of a response.
 
     If the application raises `SessionLeased`, `HostDraining`, `TooManySessions` or another error that means that this
     host cannot serve the session, or answers with `error_response` of such an error, the middleware tries other hosts.
-    Requests without a session, and all requests outside of the block of `serve`, are passed to the application; after
-    the block, other hosts may still forward requests, and rejections by the application are sent to them. WebSocket
-    connections are passed to the application too.
+    The middleware passes WebSocket connections, requests without a session, and the requests of clients outside of the
+    block of `serve` to the application unchanged. Requests that other hosts have forwarded are answered outside of the
+    block too; if the application rejects one, the host that forwarded it receives the rejection.
 
     Args:
         app: The application.
@@ -81,7 +81,7 @@ class SessionRouter:
         if scope["type"] == "lifespan":
             self._lifespan_state = scope.get("state")
         elif self._lifespan_state and not scope.get("state"):
-            scope["state"] = self._lifespan_state.copy()  # a further listener of this process has no lifespan
+            scope["state"] = self._lifespan_state.copy()  # a request through `listen` has no state
         if scope["type"] == "http" and scope.get("http_version", "1.1").startswith("1"):
             send = close_when_leaving(send, self._is_leaving)
         requests = self._requests
@@ -129,7 +129,8 @@ class SessionRouter:
             try:
                 rejection = await run_app(self._app, request, receive, response.send)
             except Exception:
-                if not response.is_started:  # the answer of the server would not be marked
+                if not response.is_started:
+                    # the error response of this host's server would lack the header `ANSWERED_HEADER`
                     await _send_all(response.send, json_messages(500, {"error": "Internal Server Error"}, []))
                 raise
             if rejection is not None:
@@ -150,7 +151,7 @@ class SessionRouter:
             await _send_all(send, json_messages(413, {"error": text}, []))
             return None
         if not request.target.startswith("/"):
-            # the path would extend the address of the host that the request goes to
+            # the path is appended to the address of a host, so this path could change the address
             text = "The path of a request for a session must begin with /"
             await _send_all(send, json_messages(400, {"error": text}, []))
             return None
@@ -163,12 +164,12 @@ class SessionRouter:
         *,
         rate: float = 100.0,
         timeout: float = 10.0,
-        rebalance: float | None = PERIOD,
+        rebalance: float | None = REBALANCE_PERIOD,
     ) -> AsyncGenerator[None]:
         """Route requests during the block. Use this method in the lifespan of the application, inside the runtime.
 
         At SIGTERM or SIGINT, or else at the end of the block, the runtime is drained: its sessions move to other
-        hosts, which ends their streams of events. Streams that other hosts send through this host end too. From then
+        hosts, which ends their streams of events. Streams that this host forwards from other hosts end too. From then
         on, each response over HTTP/1 closes its connection, so that the client connects to another host.
 
         Args:
@@ -181,7 +182,7 @@ class SessionRouter:
         """
         if rebalance is not None:
             start_rebalancing(runtime, rebalance)
-        transport = HttpTransport(environ={}, connections=CONNECTIONS)
+        transport = HttpTransport(environ={}, connections=MAX_CONNECTIONS)
         self._shutdown = shutdown = _Shutdown(runtime, rate, timeout)
         try:
             with call_at_signals(shutdown.begin):
@@ -203,7 +204,7 @@ class _Shutdown:
         """Set when the drain has begun, and when it has ended."""
 
     def begin(self) -> HostTask:
-        """Start to drain the runtime, unless this has begun before."""
+        """Start to drain the runtime, unless the drain has begun before."""
         if self._task is None:
             self._task = self._runtime._running_host().launch(self._drain, "hosts/drain")
             self.leaving.set()
@@ -246,8 +247,8 @@ class _RequestRouter:
         self._forwarder = Forwarder(transport, self._directory, limits, shutdown.leaving)
 
     async def find_host(self, request: SessionRequest, receive: Receive, send: Send) -> None:
-        """Try hosts until one of them answers the request, or the limits are reached. A host whose sessions have left
-        does not wait for other hosts, because its server waits for the request before it ends.
+        """Try hosts until one of them answers the request, or the limits are reached. Once the sessions of this host
+        have left, give up instead of waiting for other hosts, because the server of this host waits for the request.
 
         Raises:
             ClientDisconnected: The client closed the connection.
@@ -283,7 +284,7 @@ class _RequestRouter:
     async def _answer_at(
         self, address: str, request: SessionRequest, receive: Receive, send: Send
     ) -> Rejection | UnroutedAnswer | None:
-        """Let one host answer the request. Return its rejection, or the answer of its server or a proxy.
+        """Let one host answer the request. Return None if the application of that host has answered.
 
         Raises:
             ClientDisconnected: The client closed the connection while another host worked on the request.

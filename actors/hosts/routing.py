@@ -11,12 +11,12 @@ a host that does not own the session names the owner. A session without an owner
                  session
     refused      HostDraining, ShuttingDown,             another host; the owner again if no other host can claim the
                  TooManySessions, JournalUnavailable     session
-    ended        SessionClosed, Fenced: the session      the host that now owns the session, at most `ENDED` times
+    ended        SessionClosed, Fenced: the session      the host that now owns the session, at most `MAX_ENDED` times
                  ended on this host during the request
     unreachable  (no connection to the host)             another host, which can claim the session once the lease has
                                                          expired
-    lost         (the host did not answer a request      another host, as for unreachable; a request that `LOST` hosts
-                 that was sent)                          have lost is given up, because it may be why they end
+    lost         (the host did not answer a request      another host, as for unreachable; after `MAX_LOST` hosts have
+                 that was sent)                          lost the request, it is given up, because it may crash hosts
 
 All other errors are answers, which a router returns to its client. One of them is `SessionClosedForGood`, because no
 host can serve such a session.
@@ -52,14 +52,15 @@ from actors.journal.storage.directory import Host
 RejectionKind: TypeAlias = Literal["leased", "refused", "ended", "unreachable", "lost"]
 FIRST_DELAY = 0.02
 """Seconds of the first wait. Each further wait is twice as long, up to `RouterLimits.max_delay`."""
-ENDED = 4
-"""Maximum number of attempts that find an ended session. A session that was released or moved during a request is found
-again; a session that was closed is not."""
-LOST = 3
-"""Maximum number of hosts that may lose one request. A process that is started again at its address is another host."""
-EXCLUSIONS = 1000
+MAX_ENDED = 4
+"""A request is given up after this number of attempts during which the session ended. A session that was released or
+moved can be claimed again; a session that was closed cannot."""
+MAX_LOST = 3
+"""A request is given up after this number of hosts have lost it. A process that is restarted at the same address counts
+as another host."""
+MAX_EXCLUSIONS = 1000
 """Maximum number of hosts that are excluded at the same time."""
-STALE = 0.5
+STALE_FRACTION = 0.5
 """A host has not renewed its lease in time if less than this fraction of the longest remaining lease remains. Hosts
 renew their lease each third of its duration."""
 
@@ -69,11 +70,12 @@ class RouterLimits(Struct, frozen=True, kw_only=True):
 
     Args:
         max_attempts: Maximum number of hosts that are tried for one request, including repeated attempts at one host.
-        deadline: Maximum time without a host that works on the request, counted over all attempts. It should exceed the
-            lease of the journal, because the sessions of a killed host are free only after its lease has expired.
+        deadline: Maximum time that a request spends on waiting and on connecting to hosts, over all attempts. The time
+            during which a host works on the request is not counted. The deadline should exceed the lease of the
+            journal, because the sessions of a killed host are free only after its lease has expired.
         max_delay: Maximum delay before a host is tried again for the same request.
-        exclusion_time: Time for which a host is not tried after it was unreachable, and receives no further sessions
-            after it refused one.
+        exclusion_time: Time for which a host is not tried after it was unreachable. A host that refused a session
+            receives no further sessions for the same time.
         max_lag: Maximum delay of a host's event loop. While other hosts are faster, a slower host receives no further
             sessions.
         max_owners: Maximum number of sessions whose owner is remembered.
@@ -120,7 +122,7 @@ class Rejection(Struct, frozen=True):
 
 
 def rejection_of(error: BaseException) -> Rejection | None:
-    """Return the rejection that an error means. Return None if the error is an answer to the request."""
+    """Return the rejection that corresponds to an error, or None if the error is an answer to the request."""
     if isinstance(error, SessionLeased):
         return Rejection("leased", error, error.address)
     if isinstance(error, ShuttingDown | TooManySessions | JournalUnavailable):
@@ -154,9 +156,9 @@ V = TypeVar("V")
 
 
 class RoutingTable:
-    """The knowledge that all requests of one router share: owners of sessions, and excluded hosts.
+    """The state that all requests of one router share: the owners of sessions, and the excluded hosts.
 
-    The number of owners and of excluded hosts is bounded. The entries that were used least recently are dropped first.
+    The numbers of owners and of excluded hosts are bounded. The least recently used entries are dropped first.
     """
 
     def __init__(self, limits: RouterLimits) -> None:
@@ -172,7 +174,7 @@ class RoutingTable:
         return address
 
     def reachable_owner(self, session: str, now: float) -> str | None:
-        """Return the address of the session's owner, if it is known and was not unreachable a short time ago."""
+        """Return the address of the session's owner, if it is known and was not unreachable recently."""
         owner = self.owner(session)
         return None if owner in self.unreachable(now) else owner
 
@@ -186,19 +188,19 @@ class RoutingTable:
             del self._owners[session]
 
     def record(self, address: str, rejection: Rejection, now: float) -> None:
-        """Exclude a host that was unreachable from all attempts, and a host that refused a session from placement."""
+        """Exclude an unreachable host from all attempts, and exclude a host that refused a session from `place`."""
         until = now + self.limits.exclusion_time
         if rejection.kind == "unreachable":
-            _store(self._unreachable, address, until, EXCLUSIONS)
+            _store(self._unreachable, address, until, MAX_EXCLUSIONS)
         elif rejection.kind == "refused":
-            _store(self._refusing, address, until, EXCLUSIONS)
+            _store(self._refusing, address, until, MAX_EXCLUSIONS)
 
     def unreachable(self, now: float) -> frozenset[str]:
-        """Return the addresses of the hosts that were unreachable a short time ago."""
+        """Return the addresses of the hosts that were unreachable recently."""
         return _current(self._unreachable, now)
 
     def refusing(self, now: float) -> frozenset[str]:
-        """Return the addresses of the hosts that refused a session a short time ago."""
+        """Return the addresses of the hosts that refused a session recently."""
         return _current(self._refusing, now)
 
 
@@ -208,7 +210,7 @@ class RequestRoute:
     Args:
         session: Id of the session.
         here: The address of this host; empty if it has none.
-        table: The knowledge that the requests share.
+        table: The state that all requests of the router share.
         now: The time in seconds.
     """
 
@@ -228,12 +230,12 @@ class RequestRoute:
         """Return the next step.
 
         Args:
-            hosts: The live hosts of the journal. They are not needed if the owner is this host and has
-                not lost the request a short time ago.
+            hosts: The live hosts of the journal. The list may be empty if the owner is this host and has not lost the
+                request recently.
             now: The time in seconds.
         """
         self._count_idle(now)
-        if len(self._lost) >= LOST or (len(self._lost) > 1 and self._idle >= self._limits.deadline):
+        if len(self._lost) >= MAX_LOST or (len(self._lost) > 1 and self._idle >= self._limits.deadline):
             return GiveUp(RequestLost(_lost_text(self._session, len(self._lost))))
         if self._rejection is not None and self._is_exhausted():
             return GiveUp(self._rejection.error)
@@ -248,7 +250,7 @@ class RequestRoute:
 
     def record(self, address: str, rejection: Rejection, now: float) -> None:
         """Record that the host at this address rejected the request."""
-        self._count_idle(now, self._limits.connect_timeout)  # a longer attempt had a connection to the host
+        self._count_idle(now, self._limits.connect_timeout)  # in a longer attempt, the host was working
         self._rejection = rejection
         self._ended += rejection.kind == "ended"
         if rejection.kind == "lost":
@@ -260,7 +262,7 @@ class RequestRoute:
             self._table.record_owner(self._session, rejection.owner)
 
     def _count_loss(self, address: str) -> None:
-        """Count a host once, also if its name is known only at some of its losses."""
+        """Record that the host has lost the request. A host counts once, even if its name was unknown at one loss."""
         if self._name:
             self._lost.discard((address, ""))
         elif any(lost == address for lost, _ in self._lost):
@@ -268,21 +270,23 @@ class RequestRoute:
         self._lost.add((address, self._name))
 
     def avoids(self, address: str, now: float) -> bool:
-        """Return True if the request is not sent to this address, which lost it a short time ago."""
+        """Return True if the host at this address recently lost the request, so it is not tried."""
         return address in _current(self._avoided, now)
 
     def record_answer(self, address: str) -> None:
         """Record that the host at this address answered the request, so it owns the session."""
         self._table.record_owner(self._session, address)
 
-    def _count_idle(self, now: float, most: float = inf) -> None:
-        """Count the time since the last step, up to `most` seconds, as time without a host that works on it."""
-        self._idle += min(most, max(0.0, now - self._since))
+    def _count_idle(self, now: float, limit: float = inf) -> None:
+        """Count the time since the last step, up to `limit` seconds, as time in which no host worked on the request."""
+        self._idle += min(limit, max(0.0, now - self._since))
         self._since = now
 
     def _is_exhausted(self) -> bool:
         limits = self._limits
-        return self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= ENDED
+        return (
+            self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= MAX_ENDED
+        )
 
     def _choose(self, hosts: Sequence[Host], now: float) -> str:
         """Return the address of the next host. Excluded hosts are chosen only if no other host is left."""
@@ -349,7 +353,7 @@ def place(session: str, hosts: Sequence[Host], excluded: frozenset[str], lag: fl
 
 
 def _is_healthy(host: Host, longest_lease: float, lag: float) -> bool:
-    renews = host.remaining_lease is None or host.remaining_lease >= STALE * longest_lease
+    renews = host.remaining_lease is None or host.remaining_lease >= STALE_FRACTION * longest_lease
     return renews and host.lag <= lag
 
 

@@ -1,8 +1,8 @@
 """Define the messages that the journal actor accepts: appends, and queries that run in order with the appends.
 
 Once an append is durable, its events are passed to the session's `LiveEvents`, which publishes them to the reader of
-the current ask. They are converted by the same `Publisher` class that `session.events()` uses, so readers of the ask
-and readers of `session.events()` receive equal events.
+the current ask. `LiveEvents` and `session.events()` convert events with the same class, `Publisher`, so their readers
+receive equal events.
 """
 
 from collections.abc import Callable, Sequence
@@ -85,7 +85,8 @@ class Append(Query[int], frozen=True):
         session: The session's id.
         fence: The fencing number of the writer's claim.
         events: The events in log order; at least one.
-        on_durable: Callbacks, each paired with the index in `events` of the event whose durability it reports.
+        on_durable: Pairs of an index in `events` and a callback, which is called once the event at the index is
+            durable.
         on_failure: Called with the error if the events are not written. Message handlers use it, since they cannot wait
             for an answer.
         live: Publishes the events once they are durable. None means that they are not published.
@@ -135,8 +136,9 @@ class Append(Query[int], frozen=True):
 class JournalOperation(Query[R], frozen=True):
     """A journal operation other than `Append`. It runs after all appends that were sent earlier.
 
-    `session` is the id of the session that the operation concerns, or empty for the whole journal. `failure` is the
-    beginning of the error message if the operation fails; it may contain the placeholder `{session}`.
+    `session` is the id of the session that the operation concerns; it is empty if the operation concerns the whole
+    journal. `failure` is the beginning of the error message if the operation fails. It may contain the placeholder
+    `{session}`.
     """
 
     failure: ClassVar[str]
@@ -291,7 +293,7 @@ class ListOwned(JournalOperation[Sequence[ClaimedSession]], frozen=True):
 
 
 Read: TypeAlias = ReadLog | ListSessions | FindSession | CheckOwner | ListHosts | ListOwned
-Ask: TypeAlias = (
+Operation: TypeAlias = (
     Read
     | ClaimSession
     | ReleaseSession
@@ -302,4 +304,4 @@ Ask: TypeAlias = (
     | ObserveClock
     | RenewLease
 )
-JournalCommand: TypeAlias = Append | Ask
+JournalCommand: TypeAlias = Append | Operation

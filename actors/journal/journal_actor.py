@@ -25,7 +25,6 @@ from actors.core.log.events import Closed
 from actors.errors import Fenced, JournalBehind, JournalDamaged, JournalUnavailable
 from actors.journal.commands import (
     Append,
-    Ask,
     AssignSession,
     CheckOwner,
     ClaimSession,
@@ -36,6 +35,7 @@ from actors.journal.commands import (
     ListOwned,
     ListSessions,
     ObserveClock,
+    Operation,
     Read,
     ReadLog,
     ReleaseAll,
@@ -43,17 +43,17 @@ from actors.journal.commands import (
     RenewLease,
     Vacuum,
 )
-from actors.journal.health import JournalHealth, LogEnds
+from actors.journal.health import ClaimedLogs, JournalHealth
 from actors.journal.readers import Readers
 from actors.journal.storage import Appended, Claim, LogPage, Storage
 from actors.journal.storage_calls import ReadQueue, StorageThreads, call_storage
 from actors.kernel import Actor, Context
 
-BATCH = 256
+MAX_BATCH = 256
 """Maximum number of commands that are written together. While this many are queued, the actor handles no further
 messages.
 """
-READS = 1024
+MAX_READS = 1024
 """Maximum number of queued non-urgent reads. Urgent reads are always accepted."""
 
 
@@ -78,9 +78,11 @@ class _Group(Struct):
             _Group([], [append]) for append in self.appends
         ]
 
-    def write(self, storage: Storage, ends: LogEnds) -> tuple[list[Claim | Exception], Sequence[Appended]]:
+    def write(
+        self, storage: Storage, logs: ClaimedLogs
+    ) -> tuple[list[Claim | Exception], Sequence[Appended]]:
         """Write the claims and appends to the storage. Return one outcome per claim and one per append."""
-        entries = list(ends.add_predecessors(append.entry for append in self.appends))
+        entries = list(logs.add_predecessors(append.entry for append in self.appends))
         if not self.claims:
             return [], storage.append(entries)
         new = [claim.session for claim in self.claims if not claim.existing]
@@ -112,23 +114,24 @@ class JournalActor(Actor[JournalCommand]):
         self._storage = storage
         self._readers = Readers() if readers is None else readers
         self._meter = JournalHealth() if meter is None else meter
-        self._meter.began, self._meter.queued = None, 0  # a crashed predecessor may have left other values
+        # A crashed predecessor may have left other values.
+        self._meter.batch_began, self._meter.queued = None, 0
         self._throttle = self._readers.throttle
         # Writes of a crashed predecessor are no longer pending.
         self._throttle.end_writes(self._throttle.pending)
         self._queued: deque[JournalCommand] = deque()
         self._broken: dict[str, Exception] = {}  # the last rejection per session, until its log is read again
-        self._ends = LogEnds()
+        self._logs = ClaimedLogs()
         self._is_working = False
         self._reads: ReadQueue[Read]
         self._context: Context[JournalCommand]
         self._threads: StorageThreads
 
     def on_start(self, context: Context[JournalCommand]) -> None:
-        """Create the storage's threads. They are not shared with tools, because a slow tool must not delay a write."""
+        """Create the storage's threads. Tools do not use these threads, because a slow tool must not delay a write."""
         self._context = context
         self._threads = StorageThreads(self._storage, self._meter, context.system)
-        self._reads = ReadQueue(READS, self._run_read, partial(context.start, name="read"))
+        self._reads = ReadQueue(MAX_READS, self._run_read, partial(context.start, name="read"))
 
     def receive(self, command: JournalCommand) -> None:
         if not self._storage.blocking:
@@ -138,7 +141,7 @@ class JournalActor(Actor[JournalCommand]):
         self._meter.queued += 1
         if not isinstance(command, Read):
             self._throttle.begin_write()
-        if len(self._queued) == BATCH:
+        if len(self._queued) == MAX_BATCH:
             self._context.hold_messages()
         if not self._is_working:
             self._is_working = True
@@ -152,7 +155,7 @@ class JournalActor(Actor[JournalCommand]):
                 answer = self._check_answer(command, call_storage(self._storage_call(command)))
                 report = partial(self._send_answer, command, answer)
             elif self._may_write(command):
-                entries = list(self._ends.add_predecessors([command.entry]))
+                entries = list(self._logs.add_predecessors([command.entry]))
                 (written,) = call_storage(partial(self._storage.append, entries))
                 report = partial(self._report_written, command, written)
             else:
@@ -181,8 +184,8 @@ class JournalActor(Actor[JournalCommand]):
             case _:
                 assert_never(command)
 
-    def _storage_call(self, command: Ask) -> Callable[[], Any]:  # Any: depends on the command
-        """Return a function without parameters that runs a query and returns its answer."""
+    def _storage_call(self, command: Operation) -> Callable[[], Any]:  # Any: depends on the command
+        """Return a function without parameters that runs an operation and returns its answer."""
         if isinstance(command, Read):
             return self._read_call(command)
         storage = self._storage
@@ -208,9 +211,9 @@ class JournalActor(Actor[JournalCommand]):
                 assert_never(command)
 
     async def _process_queue(self) -> None:
-        """Write the queued commands in batches until the queue is empty."""
+        """Run the queued commands in batches until the queue is empty."""
         while self._queued:
-            is_full = len(self._queued) >= BATCH
+            is_full = len(self._queued) >= MAX_BATCH
             batch = [*self._queued]
             self._queued.clear()
             self._meter.queued = 0
@@ -258,7 +261,9 @@ class JournalActor(Actor[JournalCommand]):
                 await self._write_loss(command.session)
             elif self._reads.is_full and not is_urgent:
                 command.fail(
-                    JournalUnavailable(f"The journal already has {READS} reads in its queue; try again later")
+                    JournalUnavailable(
+                        f"The journal already has {MAX_READS} reads in its queue; try again later"
+                    )
                 )
                 return
         except Exception as error:  # a custom storage may raise any exception
@@ -271,9 +276,9 @@ class JournalActor(Actor[JournalCommand]):
             await self._run_query(command, self._threads.read)
 
     async def _run_query(
-        self, command: Ask, run_in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
+        self, command: Operation, run_in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
     ) -> None:
-        """Run a query, and send the answer or the error to its caller.
+        """Run an operation, and send the answer or the error to its caller.
 
         `run_in_thread` calls a function in the writing thread or in the reading thread.
         """
@@ -284,8 +289,8 @@ class JournalActor(Actor[JournalCommand]):
         else:
             self._send_answer(command, answer)
 
-    def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: depends on the command
-        """Return the storage's answer to a query, without events that the caller must not see.
+    def _check_answer(self, command: Operation, answer: Any) -> Any:  # Any: depends on the command
+        """Return the storage's answer to an operation, without events that the caller must not see.
 
         If this host writes the log, callers see only acknowledged events. A read with `as_writer` returns all events
         instead, and records the number of the last event as acknowledged.
@@ -297,29 +302,29 @@ class JournalActor(Actor[JournalCommand]):
             return answer
         page: LogPage = answer
         if not command.as_writer:
-            return page.up_to(self._ends.visible_end(command.session, page.last))
-        if (error := self._ends.missing_events_error(command.session, page.last)) is not None:
-            self._record_loss(error, self._ends.fence(command.session))
+            return page.up_to(self._logs.visible_end(command.session, page.last))
+        if (error := self._logs.missing_events_error(command.session, page.last)) is not None:
+            self._record_loss(error, self._logs.fence(command.session))
             raise error
         # An append that failed with `JournalUnavailable` may still have been written, so the log may be longer.
-        self._ends.record_write(command.session, page.last)
+        self._logs.record_write(command.session, page.last)
         return page
 
     def _record_loss(self, error: JournalBehind, fence: int) -> None:
         """Prepare the `EventsLost` entry for lost events, and notify the session's readers of the loss."""
-        self._ends.record_loss(error, fence)
+        self._logs.record_loss(error, fence)
         self._readers.roll_back(error.session, error.first - 1)
 
     async def _write_loss(self, session: str) -> None:
         """If a session has lost events, write its `EventsLost` entry before any other event of the session."""
-        if (entry := self._ends.pending_loss(session)) is None:
+        if (entry := self._logs.pending_loss(session)) is None:
             return
         (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
         if isinstance(outcome, JournalBehind):
             self._record_loss(outcome, entry.fence)
         if not isinstance(outcome, int):
             raise outcome
-        self._ends.confirm_loss(entry)
+        self._logs.confirm_loss(entry)
         self._readers.notify_growth(session, outcome)
 
     async def _commit(self, group: "_Group") -> None:
@@ -331,7 +336,7 @@ class JournalActor(Actor[JournalCommand]):
         if not len(group):
             return
         try:
-            write = partial(group.write, self._storage, self._ends)
+            write = partial(group.write, self._storage, self._logs)
             claimed, written = await self._threads.write(partial(self._meter.time_commit, write))
         except Exception as error:  # a custom storage may raise any exception
             if len(group) == 1 or isinstance(error, JournalUnavailable):
@@ -370,8 +375,8 @@ class JournalActor(Actor[JournalCommand]):
             self._meter.record_damage_found(error)
         command.fail(error)
 
-    def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: depends on the command
-        """Send an answer to the caller of a query, after updating the state that depends on the answer."""
+    def _send_answer(self, command: Operation, answer: Any) -> None:  # Any: depends on the command
+        """Send an answer to the caller of an operation, after updating the state that depends on the answer."""
         if isinstance(command, FindSession | CheckOwner):
             command.answer(answer)
             return
@@ -382,11 +387,11 @@ class JournalActor(Actor[JournalCommand]):
         if isinstance(command, RenewLease):
             self._threads.record_renewal()
         if isinstance(command, ClaimSession):
-            self._ends.record_claim(command.session, answer)
+            self._logs.record_claim(command.session, answer)
         elif isinstance(command, DeleteLog):
-            self._ends.forget(command.session, *command.others)
+            self._logs.forget(command.session, *command.others)
         elif isinstance(command, ReleaseSession | AssignSession):
-            self._ends.forget(command.session)
+            self._logs.forget(command.session)
         command.answer(answer)
 
     def _report_written(self, append: Append, outcome: Appended) -> None:
@@ -402,9 +407,9 @@ class JournalActor(Actor[JournalCommand]):
             append.fail(outcome)
             return
         self._meter.record_success()
-        self._ends.record_write(append.session, outcome)
+        self._logs.record_write(append.session, outcome)
         if isinstance(append.events[-1], Closed):
-            self._ends.forget(append.session)
-        if append.session in self._readers.following:
+            self._logs.forget(append.session)
+        if append.session in self._readers.subscribers:
             self._readers.notify_growth(append.session, outcome)
         append.finish(outcome)

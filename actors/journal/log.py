@@ -8,8 +8,8 @@ until its calls are scheduled. The session's next append, from any of its actors
 commit writes all of them, and the log keeps their order.
 
 Each actor of a session counts the bytes of its own data: the session actor its messages, the ledger its calls, the
-renderer its lanes. The host counts the actor objects themselves. So the sum over all sessions is always known, and need
-not be computed.
+renderer its lanes. The host counts the actor objects themselves. So the memory use of all sessions is always known, and
+need not be measured.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from actors.core.data.record import replace
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, LogEvent, Opened, SwitchApplied
-from actors.core.session.lanes import Lanes, LogFold, Rules
+from actors.core.session.lanes import Lanes, LogReplay, Rules
 from actors.core.session.open_asks import last_round, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
@@ -35,7 +35,7 @@ from actors.kernel import Context, Ref
 from actors.kernel.turnstile import turnstile
 
 SizeCategory: TypeAlias = Literal["messages", "calls", "lanes", "objects"]
-SENT = 16
+MAX_SENT = 16
 """Maximum number of unwritten events that one session's handlers may have sent. At this number, the session stops
 handling messages, so that the journal can write other sessions' events.
 """
@@ -99,7 +99,7 @@ class Outbox:
         return not self._events
 
     def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
-        """Hold an event until the next append; `on_durable` then receives the number of the event."""
+        """Hold an event until the next append. Once the event is durable, `on_durable` receives its number."""
         if on_durable is not None:
             self._callbacks.append((len(self._events), on_durable))
         self._events.append(event)
@@ -146,10 +146,9 @@ class LogWriter:
         on_configured: Callable[[SwitchApplied | Configured], None],
     ) -> None:
         self._journal, self._on_configured = journal, on_configured
-        self._outbox, self._holding = generation.outbox, generation.holding
+        self._outbox, self._memory_use = generation.outbox, generation.memory_use
         self.resume(state)
-        # Events sent by `send` that are not acknowledged yet; a failure crashes the session actor.
-        self._sent = 0
+        self._sent = 0  # number of events that `send` has sent and the journal has not acknowledged yet
 
     @property
     def is_settled(self) -> bool:
@@ -159,11 +158,11 @@ class LogWriter:
     def resume(self, state: SessionState) -> None:
         """Replace the state with `state`, the state at the end of the log."""
         self.state = replace(state, ledger=NO_CALLS)
-        self._holding.record_size("messages", state.size)
+        self._memory_use.record_size("messages", state.size)
 
     def _apply_to_state(self, event: LogEvent) -> None:
         self.state = self.state.apply(event)
-        self._holding.record_size("messages", self.state.size)
+        self._memory_use.record_size("messages", self.state.size)
 
     def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
         """Hold an event until the session's next append writes it."""
@@ -196,12 +195,12 @@ class LogWriter:
 
         def on_written(seq: int) -> None:
             self._sent -= 1
-            if self._sent == SENT - 1:
+            if self._sent == MAX_SENT - 1:
                 context.release_messages()
             self._report_change(event, on_durable, seq)
 
         self._sent += 1
-        if self._sent == SENT:
+        if self._sent == MAX_SENT:
             context.hold_messages()
         self._apply_to_state(event)
         append = self._outbox.append(event, on_durable=on_written, on_failure=context.fail)
@@ -245,7 +244,7 @@ async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[Sess
     """Rebuild a session's state and lanes from the events of its log, in slices, so that other tasks can run in
     between.
     """
-    folding = LogFold(rules)
+    folding = LogReplay(rules)
     for first in range(0, len(events), SLICE):
         if first:
             await turnstile().yield_turn()
@@ -282,7 +281,7 @@ class Generation:
         fence: The fencing number of the session's claim.
         journal: The address of the journal actor, which reads the log.
         rules: The rendering rules of each binding.
-        holding: Counts the memory that the session uses.
+        memory_use: Counts the memory that the session uses.
         number: The number of this generation. Actors of generation 0 are created from a state. Actors of later
             generations start from a replay of the log.
         replay: The replay of the current log. If None, the log is read when it is needed.
@@ -296,15 +295,15 @@ class Generation:
         "_session",
         "_unserved_actors",
         "fence",
-        "holding",
         "live",
+        "memory_use",
         "number",
         "outbox",
         "sent_lanes",
     )
 
     fence: int
-    holding: MemoryUse
+    memory_use: MemoryUse
     number: int
 
     def __init__(
@@ -313,7 +312,7 @@ class Generation:
         fence: int,
         journal: Ref[JournalCommand],
         rules: Rules,
-        holding: MemoryUse,
+        memory_use: MemoryUse,
         number: int = 0,
         replay: Replay | None = None,
     ) -> None:
@@ -321,7 +320,7 @@ class Generation:
         self._read: anyio.Event | None = None
         self._replay = replay
         self._unserved_actors = REPLAY_USERS
-        self.fence, self.holding, self.number = fence, holding, number
+        self.fence, self.memory_use, self.number = fence, memory_use, number
         self.live: LiveEvents = LiveEvents()
         self.outbox: Outbox = Outbox(session, fence, self.live)
         self.sent_lanes: dict[Binding, Lane] = {}
@@ -333,12 +332,14 @@ class Generation:
         `replay` is the replay of the current log. If None, the next generation reads the log.
         """
         number = self.number + 1
-        return Generation(self._session, self.fence, self._journal, self._rules, self.holding, number, replay)
+        return Generation(
+            self._session, self.fence, self._journal, self._rules, self.memory_use, number, replay
+        )
 
     def store_sent_lane(self, binding: Binding, rendered: Rendered) -> None:
         """Store the lane (the rendered transcript) of a logged request until the renderer takes it over."""
         self.sent_lanes[binding] = rendered.lane
-        self.holding.record_size("lanes", self.holding.lanes + rendered.lane.size - rendered._before)
+        self.memory_use.record_size("lanes", self.memory_use.lanes + rendered.lane.size - rendered._before)
 
     def start_actor(
         self,

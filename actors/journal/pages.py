@@ -22,7 +22,7 @@ from typing import Self
 from msgspec import Struct
 
 from actors.core.log.events import AskStarted, LogEvent, TurnEnded, TurnStarted
-from actors.core.session.publishing import AskFold, Publisher
+from actors.core.session.publishing import AskResultBuilder, Publisher
 from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent, TerminalEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.errors import JournalError
@@ -35,7 +35,7 @@ from actors.kernel.turnstile import turnstile
 SLICE = 16
 """Number of events that a client processes between two pauses. An export takes about 0.3 ms for them."""
 SLICE_BYTES = 16 * 1024
-"""Bytes that an export writes between two pauses; a single longer line is written at once."""
+"""Number of bytes that an export writes between two pauses. A longer line is written at once."""
 MAX_PAUSE = 0.002
 """Maximum length of a pause in seconds: three to four times as long as a commit on a fast disk."""
 
@@ -93,8 +93,7 @@ class ReadThrottle:
 
 
 class LogPages:
-    """An async iterator over the pages of a log. It ends at the event that was the last one when the first page was
-    read.
+    """An async iterator over the pages of a log, up to the event that was the last one when the first page was read.
 
     Args:
         journal: The address of the journal actor.
@@ -185,7 +184,7 @@ class AskLog(Struct, frozen=True):
 
     events: Sequence[SessionEvent]
     terminal: TerminalEvent | None
-    totals: AskFold
+    totals: AskResultBuilder
 
 
 def make_ask_log(log: Sequence[LogEvent], earlier_events: int) -> AskLog:

@@ -4,8 +4,8 @@ A `SessionEvents` object subscribes here to read one session. The journal actor 
 
 Readers read durable events from the log, so a late or slow reader receives the same events as every other reader.
 Deltas are not in the log. Each delta is buffered with the number of the log's last event at that time, so a reader can
-return the delta at the right position among the durable events. If a reader has `BUFFER` unread deltas, its deltas are
-dropped, and the reader receives a notice.
+return the delta at the right position among the durable events. If a reader has `MAX_DELTAS` unread deltas, these
+deltas are dropped, and the reader receives a notice.
 
 A session without readers costs nothing. Readers are referenced weakly, so an abandoned reader is garbage-collected.
 """
@@ -18,7 +18,7 @@ from actors.core.stream_events.events import SessionEvent, Sink
 from actors.journal.pages import ReadThrottle
 from actors.kernel.event_loop import Changes, event_loop
 
-BUFFER = 1024
+MAX_DELTAS = 1024
 """Maximum number of deltas in one reader's buffer."""
 
 
@@ -65,8 +65,8 @@ class Subscriber:
         """Buffer a delta. If the buffer is full, drop all deltas in it first."""
         if self.last is None:  # drop the delta, because the reader still reads earlier events from the log
             return
-        if len(self._deltas) == BUFFER:
-            self.lost += BUFFER
+        if len(self._deltas) == MAX_DELTAS:
+            self.lost += MAX_DELTAS
             self._deltas.clear()
         self._deltas.append((self.last, event))
         self._changes.notify()
@@ -108,49 +108,49 @@ class Readers:
     """All readers of the sessions of one runtime.
 
     Attributes:
-        following: The subscribers by session id; sessions without readers have no entry.
+        subscribers: The subscribers by session id; sessions without readers have no entry.
         throttle: Delays the readers of long logs while writes are pending.
     """
 
-    __slots__ = ("following", "throttle")
+    __slots__ = ("subscribers", "throttle")
 
     def __init__(self) -> None:
-        self.following: dict[str, list[ref[Subscriber]]] = {}
+        self.subscribers: dict[str, list[ref[Subscriber]]] = {}
         self.throttle: ReadThrottle = ReadThrottle()
 
     def subscribers_of(self, session: str) -> list[Subscriber]:
         """Return a session's subscribers that have not been garbage-collected."""
-        found = [reference() for reference in self.following.get(session, ())]
+        found = [reference() for reference in self.subscribers.get(session, ())]
         return [each for each in found if each is not None]
 
     def subscribe(self, session: str) -> Subscriber:
         """Subscribe to a session. The subscription ends when the returned object is garbage-collected."""
-        following = Subscriber()
+        subscriber = Subscriber()
 
         def forget(reference: ref[Subscriber]) -> None:
-            left = [each for each in self.following.get(session, ()) if each is not reference]
+            left = [each for each in self.subscribers.get(session, ()) if each is not reference]
             if left:
-                self.following[session] = left
+                self.subscribers[session] = left
             else:
-                self.following.pop(session, None)
+                self.subscribers.pop(session, None)
 
-        self.following.setdefault(session, []).append(ref(following, forget))
-        return following
+        self.subscribers.setdefault(session, []).append(ref(subscriber, forget))
+        return subscriber
 
     def notify_growth(self, session: str, last_seq: int) -> None:
         """Notify the readers of a session that `last_seq` is the new number of its last event."""
-        for following in self.subscribers_of(session):
-            following.record_growth(last_seq)
+        for subscriber in self.subscribers_of(session):
+            subscriber.record_growth(last_seq)
 
     def roll_back(self, session: str, last_seq: int) -> None:
         """Notify the readers of a session that the storage lost all events after number `last_seq`."""
-        for following in self.subscribers_of(session):
-            following.roll_back(last_seq)
+        for subscriber in self.subscribers_of(session):
+            subscriber.roll_back(last_seq)
 
     def end(self, session: str) -> None:
         """Notify the readers of a session that it has ended."""
-        for following in self.subscribers_of(session):
-            following.end()
+        for subscriber in self.subscribers_of(session):
+            subscriber.end()
 
     def shared_sink(self, session: str, sink: Sink) -> Sink:
         """Return a sink that passes all events to `sink`, and passes deltas to the session's readers as well."""
@@ -170,12 +170,12 @@ class SharedSink:
 
     @property
     def is_watched(self) -> bool:
-        return self._own.is_watched or self._session in self._readers.following
+        return self._own.is_watched or self._session in self._readers.subscribers
 
     def put(self, event: SessionEvent) -> None:
-        if self._session in self._readers.following and not isinstance(event, DurableEvent):
-            for following in self._readers.subscribers_of(self._session):
-                following.put(event)
+        if self._session in self._readers.subscribers and not isinstance(event, DurableEvent):
+            for subscriber in self._readers.subscribers_of(self._session):
+                subscriber.put(event)
         self._own.put(event)
 
     def close(self, error: Exception | None = None) -> None:

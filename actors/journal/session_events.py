@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from actors.core.data.jsonio import INT_MAX
 from actors.core.log.events import Closed, LogEvent
-from actors.core.session.open_asks import AskStart
+from actors.core.session.open_asks import AskStartSearch
 from actors.core.session.publishing import Publisher
 from actors.core.settings.values import show_value
 from actors.core.stream_events.events import ResyncEvent, SessionEvent
@@ -25,7 +25,7 @@ from actors.journal.readers import Readers, Subscriber
 from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
 
-BACK = 32
+SEARCH_LIMIT = 32
 """Maximum number of events per read while a reader searches backwards for the start of an ask, and then reads forwards
 again.
 """
@@ -39,7 +39,7 @@ class SessionEvents:
         after: The number of the last event that the caller has seen; 0 for none.
         follow: Whether to wait for new events at the end of the log. Otherwise the iterator ends there.
         journal: The address of the journal actor, which reads the log.
-        readers: Reports new events and deltas.
+        readers: Notifies the iterator of new events, and buffers deltas for it.
         check_caller: Raises an error if the caller must not read the session.
         is_over: Returns True if the session has ended.
         ended_error: Returns the error to raise if the session has ended.
@@ -60,7 +60,7 @@ class SessionEvents:
         self._session, self._after, self._follow = session, after, follow
         self._journal, self._readers = journal, readers
         self._check, self._is_over, self._ended_error = check_caller, is_over, ended_error
-        self._following: Subscriber | None = None
+        self._subscriber: Subscriber | None = None
         self._publisher = Publisher()
         self._log: deque[LogEvent] = deque()  # log events to convert
         self._ready: deque[SessionEvent] = deque()  # converted, but not returned yet
@@ -81,26 +81,26 @@ class SessionEvents:
         """
         self._check()
         while not self._is_stopped:
-            following = self._following or await self._subscribe()
-            if following.rolled_back_to is not None:
-                await self._roll_back(following)
+            subscriber = self._subscriber or await self._subscribe()
+            if subscriber.rolled_back_to is not None:
+                await self._roll_back(subscriber)
                 continue
             if self._ready:
                 return self._ready.popleft()
-            if following.lost:
-                lost, following.lost = following.lost, 0
+            if subscriber.lost:
+                lost, subscriber.lost = subscriber.lost, 0
                 return ResyncEvent(self._publisher.seq, lost)
-            if self._publisher.seq < following.delta_position:
-                await self._convert_events(following)
-            elif (delta := following.delta()) is not None:
+            if self._publisher.seq < subscriber.delta_position:
+                await self._convert_events(subscriber)
+            elif (delta := subscriber.delta()) is not None:
                 return delta
             else:
-                await self._wait_for_events(following)
+                await self._wait_for_events(subscriber)
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """End the iterator."""
-        self._is_stopped, self._following = True, None
+        self._is_stopped, self._subscriber = True, None
         self._ready.clear()
 
     async def _subscribe(self) -> Subscriber:
@@ -114,22 +114,22 @@ class SessionEvents:
                 f"after= must be the number of an event, or 0 for all events, not {show_value(self._after):.80}"
             )
         while True:
-            following = self._readers.subscribe(self._session)
+            subscriber = self._readers.subscribe(self._session)
             try:
                 page, publisher = await self._read_first_page()
             except ActorsError:
-                if following.rolled_back_to is None:
+                if subscriber.rolled_back_to is None:
                     raise
                 continue
-            if following.rolled_back_to is None:
+            if subscriber.rolled_back_to is None:
                 break
         self._publisher = publisher
         self._queue_page(page)
-        following.start_buffering(page.last)
+        subscriber.start_buffering(page.last)
         if self._is_over():
-            following.end()
-        self._following = following
-        return following
+            subscriber.end()
+        self._subscriber = subscriber
+        return subscriber
 
     async def _read_first_page(self) -> tuple[LogPage, Publisher]:
         """Return the first page, and a publisher that converts its events."""
@@ -148,11 +148,11 @@ class SessionEvents:
         If an ask is open after event `seq`, the earlier events of this ask are read first, because the conversion
         depends on them.
         """
-        start, first = AskStart(), seq
+        start, first = AskStartSearch(), seq
         while first and not start.is_found:
             if first < seq:
                 await self._readers.throttle.pause()
-            before = max(0, first - BACK)
+            before = max(0, first - SEARCH_LIMIT)
             start.search(before, await self._read_range(before, first))
             first = before
         publisher = start.publisher()
@@ -160,7 +160,7 @@ class SessionEvents:
         while publisher.seq < seq:
             if first < publisher.seq:
                 await self._readers.throttle.pause()
-            for event in await self._read_range(publisher.seq, min(seq, publisher.seq + BACK)):
+            for event in await self._read_range(publisher.seq, min(seq, publisher.seq + SEARCH_LIMIT)):
                 publisher.publish(event)
         return publisher
 
@@ -197,7 +197,7 @@ class SessionEvents:
 
     async def _convert_events(self, subscriber: Subscriber) -> None:
         """Convert log events to stream events until a stream event is ready, or the next delta must be returned."""
-        place = subscriber.delta_position
+        position = subscriber.delta_position
         if not self._log:
             page = await self._read_page(self._publisher.seq)
             if not page.last:
@@ -208,7 +208,7 @@ class SessionEvents:
                     raise self._ended_error()
                 return
             self._queue_page(page)
-        while self._log and self._publisher.seq < place and not self._ready:
+        while self._log and self._publisher.seq < position and not self._ready:
             event = self._log.popleft()
             self._ready.extend(self._publisher.publish(event))
             self._has_closed = isinstance(event, Closed)

@@ -4,9 +4,9 @@ The methods of a blocking storage run in two threads: one for writes and one for
 time, and the threads do not wait for each other. So reading a page or listing sessions does not delay a write, except
 through the interpreter lock (`actors.journal.pages`). Exit exceptions such as `SystemExit` become a `JournalError`.
 
-The journal actor queues reads. A read is urgent if a session cannot continue without it. The number of queued
-non-urgent reads is limited. While both kinds are queued, they alternate, so the first urgent read waits for at most one
-non-urgent read.
+The journal actor queues reads. A read is urgent if a session cannot continue without its result. The number of queued
+non-urgent reads is limited. Urgent and non-urgent reads alternate while both are queued, so the first urgent read waits
+for at most one non-urgent read.
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ Q = TypeVar("Q")
 def call_storage(work: Callable[[], R]) -> R:
     """Call a method of a storage.
 
-    If it raises an exit exception such as `SystemExit`, raise a `JournalError` instead.
+    If the method raises an exit exception such as `SystemExit`, raise a `JournalError` instead.
     """
     return call_host(work, _reraise)
 
@@ -75,8 +75,8 @@ def _reraise(error: BaseException) -> Never:
 def call_and_renew_lease(function: Callable[[], R], storage: Storage, on_renewal: Callable[[], None]) -> R:
     """Call `function`, renew the lease of the storage, and return the result of `function`.
 
-    The regular renewal may be delayed in the journal actor's queue until it is too late. `on_renewal` is called after a
-    successful renewal.
+    The regular renewal may be delayed in the journal actor's queue until the lease has expired. `on_renewal` is called
+    after a successful renewal.
     """
     result = function()
     with suppress(JournalError):  # the call itself succeeded, and its result must not be lost
@@ -103,7 +103,7 @@ class StorageThreads:
         self._renewed_at = meter.renewed_at = system.now()
 
     def begin_renewal(self) -> None:
-        """Store the current time. Must be called before the lease is renewed."""
+        """Store the time at which a renewal of the lease begins. Call this method before each renewal."""
         self._renewed_at = self._system.now()
 
     def record_renewal(self) -> None:

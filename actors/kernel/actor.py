@@ -1,8 +1,8 @@
 """Define the interface for authors of actors: `Actor`, and the `Context` that an actor receives when it starts.
 
-A context lasts for the life of one actor object, from its creation by the factory to its stop or crash. The object's
-child tasks and unanswered queries belong to the context and end with it. After a crash, the new object gets a new
-context, so tasks and replies of the old object cannot affect the new one.
+Each actor object has its own context, from the moment the factory creates the object until the object is stopped or
+crashes. The context owns the object's child tasks and the queries that the object has not answered, and ends them.
+After a crash, the new object gets a new context, so tasks and replies of the old object cannot affect the new one.
 """
 
 import weakref
@@ -37,10 +37,10 @@ class Actor(Generic[C]):
 
     @property
     def idle(self) -> bool:
-        """False while the actor must not be passivated, because it waits for an event that the kernel does not know
-        about.
+        """True if the actor may be passivated, as far as the actor itself knows.
 
-        The kernel itself checks for queued messages, children and unanswered queries.
+        An actor overrides this if it can wait for events that the kernel does not know about. The kernel itself checks
+        for queued messages, children and unanswered queries.
         """
         return True
 
@@ -78,12 +78,12 @@ class Context(Struct, Generic[C], eq=False):
     is_over: bool = False
     holds: int = 0
     children: set[Child] | None = None
-    deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: each query has its own answer type
+    deferred: "dict[Waiter, _DeferredReply] | None" = None
     outbox: deque[tuple[Ref[Any], Command]] | None = None  # Any: each receiver has its own commands
 
     @property
     def ref(self) -> Ref[C]:
-        """A new address of the actor. Closing it does not affect other addresses."""
+        """A new address of the actor. Closing this address does not affect other addresses."""
         return Ref(self.receiver)
 
     @property
@@ -167,15 +167,16 @@ class Context(Struct, Generic[C], eq=False):
             self.receiver.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: each query has its own answer type
-        """Fail the query of `reply` if the reply is garbage-collected.
+        """Let the query of `reply` fail if the reply is garbage-collected before the query is answered.
 
-        Called when the handler of the query has returned without an answer.
+        The kernel calls this when a handler has returned without answering its query.
         """
-        waiter = reply.waiter = reply.waiter or self.system.loop.waiter()
+        waiter = reply.waiter = reply.waiter or self.receiver.system.loop.waiter()
         self.deferred = self.deferred or {}
-        self.deferred[waiter] = weakref.ref(reply, partial(self._fail_dropped_query, waiter))
+        deferred = self.deferred[waiter] = _DeferredReply(reply, _DeferredReply.fail_query)
+        deferred.context, deferred.waiter = self, waiter
 
-    def _fail_dropped_query(self, waiter: Waiter, _reply: object) -> None:
+    def fail_dropped_query(self, waiter: Waiter) -> None:
         """Fail a query whose reply was garbage-collected. Called by a finalizer, in any thread at any time."""
         if self.deferred is not None:
             self.deferred.pop(waiter, None)
@@ -189,11 +190,10 @@ class Context(Struct, Generic[C], eq=False):
             self.system.loop.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the actor object: cancel its children, and refuse to start new children. This does not wait for the
-        children.
+        """End the actor object: cancel its children without waiting for them, and start no new children.
 
-        Children that have not ended within the system's `child_timeout` seconds are abandoned. If `error` is given, the
-        unanswered queries of the object fail with it.
+        Children that have not ended within the system's `child_timeout` seconds are abandoned. If `error` is given,
+        the queries that the object has received and not answered fail with that error.
         """
         self.is_over = True
         if self.children:
@@ -211,6 +211,19 @@ class Context(Struct, Generic[C], eq=False):
         if self.children:
             self.children = None
             self.receiver.on_childless()
+
+
+class _DeferredReply(weakref.ref[Reply[Any]]):  # Any: each query has its own answer type
+    """A weak reference to the reply of an unanswered query. Its attributes take less memory than a closure."""
+
+    __slots__ = ("context", "waiter")
+
+    context: Context[Any]  # Any: each actor has its own commands
+    waiter: Waiter
+
+    def fail_query(self) -> None:
+        """Fail the query. Called when the reply was garbage-collected."""
+        self.context.fail_dropped_query(self.waiter)
 
 
 class _ContextChild(Child):
@@ -232,7 +245,7 @@ class _ContextChild(Child):
             if not context.is_over:
                 owner.crash(error)
             elif not owner.is_regular_end(error):
-                system.crashed(owner.name, error)
+                system.on_crash(owner.name, error)
         if self._holds:
             context.release_messages()
         if context.children is not None:

@@ -10,8 +10,8 @@ The members of a `Group` go down and up together; an actor without a group forms
 more often than its `Restart` policy allows is faulted: its queued messages become dead letters, and its watchers are
 notified.
 
-Some errors (`Restart.ends`) are not crashes, because no code is at fault and a restart would not help. They end the
-group after the first step, and the callers of its queries get the error itself.
+Some errors (`Restart.ends`) are not crashes, because no code is at fault and a restart would not help. Such an error
+ends the group after the first step, and callers whose queries are unanswered get the error itself.
 """
 
 from collections.abc import Callable
@@ -53,16 +53,16 @@ class Group(Struct, eq=False):
     """Actors that restart together, in the order in which they were started. Pass the group to `System.spawn`.
 
     `error` is the error of the crash from which the group is recovering, or None. During the recovery, further crashes
-    are not counted. `ended` is an error that ended the group without being a crash (see `Restart.ends`).
+    are not counted. `end_error` is the error that ended the group, if the error is not a crash (see `Restart.ends`).
     """
 
     system: SystemState
     restart: Restart = RESTART
     members: "list[AnyCell]" = []
-    crashes: list[float] = []
+    crashes: tuple[float, ...] = ()
     is_backing_off: bool = False  # True during the wait before a restart
     error: BaseException | None = None
-    ended: BaseException | None = None
+    end_error: BaseException | None = None
 
     def add_member(self, cell: "AnyCell") -> None:
         """Make `cell` a member. If the group is handling a crash, the cell goes down too."""
@@ -76,9 +76,9 @@ class Group(Struct, eq=False):
         now = self.system.now()
         self.error = error
         if isinstance(error, self.restart.ends):
-            self.ended = error
+            self.end_error = error
         else:
-            self.crashes = [*(when for when in self.crashes if when >= now - self.restart.period), now]
+            self.crashes = (*(when for when in self.crashes if when >= now - self.restart.period), now)
         for member in self.members:
             member.go_down(error)
         self.continue_when_down()
@@ -91,10 +91,10 @@ class Group(Struct, eq=False):
             or any(cell.life and cell.life.children for cell in self.members)
         ):
             return
-        if self.ended is not None or len(self.crashes) > self.restart.intensity:
+        if self.end_error is not None or len(self.crashes) > self.restart.intensity:
             self.error = None
             for member in tuple(reversed(self.members)):
-                member.finish("faulted" if self.ended is None else "stopped", self.ended)
+                member.finish("faulted" if self.end_error is None else "stopped", self.end_error)
             return
         self.is_backing_off = True
         self.system.deadlines.call_at(
@@ -151,9 +151,9 @@ class Cell(Receiver[C], eq=False, kw_only=True):
                 life.defer(reply)
         took = system.clock() - began
         if took > system.slow:
-            system.lagged(self.name, type(command).__name__, took)
+            system.on_slow(self.name, type(command).__name__, took)
         dispatcher.acting = dispatcher.command = None
-        if dispatcher.late:  # such as the handling of a crash, which must happen before the sender continues
+        if dispatcher.late:  # for example, a crash must be handled before the sender continues
             dispatcher.run_deferred()
 
     def handle_queued(self, limit: int) -> bool:
@@ -174,7 +174,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             if queue.waiting:
                 queue.grant_place()
             reply = command.reply
-            if reply is not NO_REPLY and reply.is_expired:  # most messages are commands
+            if reply is not NO_REPLY and reply.is_expired:  # most messages have no reply
                 self.system.account.record_dead_letter(self.name, command, "expired")
             else:
                 self.handle(command)
@@ -234,7 +234,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
 
     def _take_down(self, error: BaseException) -> None:
         if not self.is_regular_end(error):
-            self.system.crashed(self.name, error)
+            self.system.on_crash(self.name, error)
         if self.state == "running":
             group = self.group or Group(self.system, self.restart)
             if self.group is None:
@@ -281,7 +281,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if life is not None:
             life.end(error or self.stopped_error())
             del life.actor  # breaks a reference cycle, which only the garbage collector would free
-        del self.factory  # breaks another possible cycle, through an owner of this cell
+        del self.factory  # breaks another reference cycle: the factory may refer to an owner of this cell
         self._drop_queues("unhandled" if state == "faulted" else "stopped", error or self.stopped_error())
         if self.busy:
             system.decrement_active()
@@ -308,7 +308,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         try:
             watcher()
         except Exception as error:
-            self.system.crashed(self.name, error)
+            self.system.on_crash(self.name, error)
 
     def _fail_message(self, command: Command, reason: Reason, error: BaseException) -> None:
         """Record `command` as a dead letter, and fail its query with `error`."""
@@ -326,10 +326,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         self.mail: BoundedQueue[Command] | None = None
 
     def _caller_error(self, cause: BaseException) -> BaseException:
-        """Return the error for callers of this actor's queries.
-
-        This is `ActorFailed` after a crash. If `cause` does not count as a crash, it is `cause` itself.
-        """
+        """Return the error for callers whose queries fail: `ActorFailed`, or `cause` if `cause` is not a crash."""
         if self.is_regular_end(cause):
             return cause
         kind = type(cause).__name__

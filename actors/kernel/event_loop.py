@@ -1,14 +1,14 @@
 """Suspend and wake tasks, with one interface for the primitives of asyncio and trio.
 
 A task suspends itself by awaiting a `Waiter`, and is woken once. On asyncio, the waiter is a future of the loop. On
-trio, it parks the task with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and its
+trio, it parks the task with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and anyio's
 streams lose items under native cancellation, so frequent waits are implemented here.
 
 A queue that uses waiters is safe under every form of cancellation, because a wake-up carries no item. The woken task
 takes the item from the queue when it runs. If the task is cancelled before it runs, the item stays for the next task.
 
-A forked child process has neither the loops nor the other threads of its parent, so state of modules that depends on
-them is reset after a fork.
+A forked child process has neither the loops nor the other threads of its parent. So a module whose state depends on
+them resets that state in the child (`reset_after_fork`).
 """
 
 import os
@@ -85,11 +85,11 @@ class TrioWaiter:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class TrioTurns:
-    """Calls functions at trio's next turn, in order, in a system task that is parked between the turns.
+class TrioTurnQueue:
+    """A queue of functions that a system task calls at trio's next turn. The task is parked between the turns.
 
-    trio's own `run_sync_soon`, here `soon`, works in every thread, because it wakes the loop through a socket. With it,
-    a call takes twice as long. It remains for the end of the run, when trio starts no more system tasks.
+    trio's own `run_sync_soon` (here `soon`) works in every thread, because it wakes the loop through a socket, and
+    therefore takes twice as long. It is used only at the end of trio's run, when no more system tasks can be started.
     """
 
     __slots__ = ("_due", "_ends", "_is_running", "_parked", "_soon")
@@ -101,7 +101,7 @@ class TrioTurns:
         self._is_running = self._ends = False
 
     def call_next(self, work: Callable[[], None]) -> None:
-        """Call `work` at the next turn. It must not raise."""
+        """Call `work` at the next turn, after functions that were added earlier. `work` must not raise."""
         self._due.append(work)
         self._ends = False
         if self._is_running:
@@ -110,11 +110,11 @@ class TrioTurns:
         try:
             sys.modules["trio"].lowlevel.spawn_system_task(self._run, name="turns", context=Context())
             self._is_running = True
-        except RuntimeError:  # trio's run is ending
+        except RuntimeError:  # trio's run is ending and starts no more system tasks
             self._soon(self._call_due)
 
-    def rest(self) -> None:
-        """End the task when no work is due. `call_next` starts another task."""
+    def end_idle_task(self) -> None:
+        """End the system task once no function is due. A later `call_next` starts another task."""
         self._ends = True
         self._wake()
 
@@ -130,7 +130,7 @@ class TrioTurns:
                 self._parked = lowlevel.current_task()
                 await lowlevel.wait_task_rescheduled(self._abort)
             self._call_due()
-            if self._due:  # added by this work, so it is due one turn later
+            if self._due:  # added by the functions just called, so due one turn later
                 await lowlevel.cancel_shielded_checkpoint()
         self._is_running = False
 
@@ -140,7 +140,7 @@ class TrioTurns:
             work()
 
     def _abort(self, _raise_cancel: object) -> "trio.lowlevel.Abort":
-        self._parked, self._is_running = None, False  # later work needs another task
+        self._parked, self._is_running = None, False  # the next `call_next` starts another task
         abort: trio.lowlevel.Abort = sys.modules["trio"].lowlevel.Abort.SUCCEEDED
         return abort
 
@@ -160,7 +160,8 @@ class EventLoop(Struct, frozen=True):
         now: Returns the time of the loop's clock in seconds, as `anyio.current_time` does. May be called in any thread.
         task: Returns the running task.
         next: Calls a function at the loop's next turn.
-        rest: Ends the task that `next` needs on trio, once no function is due. A system that ends calls it.
+        end_idle_task: Ends the system task that `next` uses on trio, once no function is due. Called when a system
+            ends.
         soon: Like `next`, but may be called from any thread and from a finalizer. Costs more than `next`.
         spawn: Starts a native task with a coroutine that must not raise. The task is not awaited, and is
             garbage-collected unless the caller keeps a reference to it.
@@ -174,7 +175,7 @@ class EventLoop(Struct, frozen=True):
     now: Callable[[], float]
     task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
-    rest: Callable[[], None]
+    end_idle_task: Callable[[], None]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: seen by the event loop only
     uncancel: Callable[[], None]
@@ -245,14 +246,14 @@ def _asyncio_interface(loop: "asyncio.AbstractEventLoop") -> EventLoop:
 
     return EventLoop(
         waiter=partial(asyncio.Future[Any], loop=loop),
-        # looked up once, because the lookup of the class costs as much as creating a scope
+        # the class is looked up once, because the lookup costs as much as creating a scope
         scope=type(anyio.CancelScope()),
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
-        rest=lambda: None,
+        end_idle_task=lambda: None,
         soon=loop.call_soon_threadsafe,
-        # without the loop's task factory, which may start tasks eagerly
+        # created directly, because the loop's task factory may start tasks eagerly
         spawn=lambda coroutine, name, context: asyncio.Task(coroutine, name=name, context=context),
         uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
@@ -270,14 +271,14 @@ def _uncancel() -> None:
 def _trio_interface(token: "trio.lowlevel.TrioToken") -> EventLoop:
     import trio
 
-    turns = TrioTurns(token.run_sync_soon)
+    turns = TrioTurnQueue(token.run_sync_soon)
     return EventLoop(
         waiter=TrioWaiter,
         scope=trio.CancelScope,
         now=trio.lowlevel.current_clock().current_time,
         task=trio.lowlevel.current_task,
         next=turns.call_next,
-        rest=turns.rest,
+        end_idle_task=turns.end_idle_task,
         soon=token.run_sync_soon,
         spawn=lambda coroutine, name, context: trio.lowlevel.spawn_system_task(
             lambda: coroutine, name=name, context=context

@@ -4,8 +4,8 @@ Host code may raise anything: an error, an exit, an interrupt, a cancellation or
 the component that calls the code. So each caller decides what follows a failure: it denies a call, returns an error to
 the model, fails the ask with a typed error, or logs once and disables the function.
 
-Two kinds of exception are not failures of host code, and propagate. A cancellation by the runtime ends a wait. An
-interrupt raised by a signal may hit any running code.
+Two kinds of exception propagate, because they are not failures of host code: cancellations by the runtime, and
+interrupts raised by a signal, which may hit any running code.
 """
 
 import sys
@@ -51,8 +51,8 @@ async def await_host(work: Callable[[], Awaitable[R]], on_failure: Callable[[Bas
 def is_failure(error: BaseException) -> bool:
     """Return True if awaited host code raised this error itself.
 
-    Return False for a cancellation by the runtime, an interrupt by a signal, and the closing of the coroutine, after
-    which Python forbids returning a value.
+    Return False for a cancellation by the runtime, for an interrupt by a signal, and for the `GeneratorExit` that
+    closes the coroutine, after which the coroutine must not return a value.
     """
     if isinstance(error, GeneratorExit) and not is_raised_by_statement(error):
         return False
@@ -72,7 +72,7 @@ class Listener:
     """Callbacks of the host, which are disabled after one of them has raised.
 
     Args:
-        on_failure: Called once, with the exception of that callback.
+        on_failure: Called once, with the exception that disabled the callbacks.
     """
 
     __slots__ = ("_on_failure", "is_disabled")

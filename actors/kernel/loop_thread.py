@@ -3,10 +3,10 @@
 `actors.sync` uses this. A call runs on that loop, with the context variables of the caller, while the caller's thread
 waits. So calls work in scripts, in plain threads, and inside a running event loop, as in a notebook.
 
-The thread is not a daemon, so the loop ends in order. When the main thread ends, every loop is stopped, and the
-interpreter waits for the loops' threads. (`atexit` callbacks run only after that wait, which is too late.) A thread
-that still uses a loop at that time loses the loop, because it looks the same as a thread that waits for the loop to
-end.
+The thread is not a daemon, so that the loop can shut down in order. When the main thread ends, every loop is stopped,
+and the interpreter waits for the loops' threads. (`atexit` callbacks run only after that wait, which is too late.) The
+loops are stopped even if other threads still use them, because a thread that uses a loop cannot be distinguished from a
+thread that waits for the loop to end.
 """
 
 import os
@@ -28,10 +28,10 @@ R = TypeVar("R")
 Backend: TypeAlias = Literal["asyncio", "trio"]
 Outcome: TypeAlias = tuple[R, None] | tuple[None, BaseException]
 
-CLOSING = 60.0
-"""Seconds for the thread to end: more than a runtime needs to close."""
-ENDING = 0.5
-"""Seconds for running calls to end by themselves, after the hosted context has exited."""
+CLOSE_TIMEOUT = 60.0
+"""Maximum seconds that `close` waits for the thread to end. A runtime needs less to close."""
+CALL_GRACE = 0.5
+"""Seconds for running calls to end by themselves after the hosted context has exited. Later, they are cancelled."""
 
 
 class LoopThread:
@@ -63,7 +63,7 @@ class LoopThread:
             self._entered.result()
         except BaseException:
             self.stop()
-            self._thread.join(CLOSING)  # so that the thread has ended when the caller sees the error
+            self._thread.join(CLOSE_TIMEOUT)  # so that the thread has ended when the caller sees the error
             raise
 
     def call(self, function: Callable[[], Awaitable[R]]) -> R:
@@ -110,7 +110,7 @@ class LoopThread:
                 raise error
             finally:
                 del error  # the error's traceback refers to this frame
-        return value  # type: ignore[return-value]  # None is a value of R here
+        return value  # type: ignore[return-value]  # without an error, `value` is of type R even if it is None
 
     def stop(self) -> None:
         """Ask the thread to end, without waiting. May be called in any thread, and from a finalizer."""
@@ -121,18 +121,18 @@ class LoopThread:
     def close(self) -> None:
         """Stop the loop, and wait until the hosted context has exited. Repeated calls have no effect.
 
-        If exiting the context fails, the error is raised once. If it takes longer than `CLOSING` seconds, `KernelError`
-        is raised.
+        If exiting the context fails, the first call of `close` raises the error. If the exit takes longer than
+        `CLOSE_TIMEOUT` seconds, `close` raises `KernelError`.
         """
         if os.getpid() != self._process:
             return  # the thread belongs to the parent process
         if threading.current_thread() is self._thread:
             raise self._own_loop_error()
         self.stop()
-        self._thread.join(CLOSING)
+        self._thread.join(CLOSE_TIMEOUT)
         if self._thread.is_alive():
             raise KernelError(
-                f"This {self._name} has not closed within {CLOSING:g} s; call close() again to continue waiting"
+                f"This {self._name} has not closed within {CLOSE_TIMEOUT:g} s; call close() again to continue waiting"
             )
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -166,7 +166,7 @@ class LoopThread:
         try:
             RUNNING.add(self)
             anyio.run(self._run_hosted, backend=self._backend)
-        except BaseException as error:  # raised in the thread that calls `close`
+        except BaseException as error:  # the constructor or `close` raises it again, in its caller's thread
             self._report_error(error)
         with self._lock:
             calls, self._calls = self._calls, None
@@ -184,7 +184,7 @@ class LoopThread:
                         await self._stopped.wait()
             except Exception as error:
                 self._report_error(error)
-            self._tasks.cancel_scope.deadline = anyio.current_time() + ENDING
+            self._tasks.cancel_scope.deadline = anyio.current_time() + CALL_GRACE
 
     def _report_error(self, error: BaseException) -> None:
         """Store `error`, so that another thread raises it.
@@ -246,7 +246,7 @@ class RunningLoops:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all loops. A forked child process calls this, because their threads do not exist there."""
+        """Forget all loops. A forked child process calls this, because the loops' threads do not exist there."""
         self._is_over = False
         self._lock = threading.Lock()
         self._loops: set[LoopThread] = set()

@@ -1,8 +1,8 @@
 """Define the messages of actors, and the bounded mailbox that queues them.
 
 A message is a command, or a query with a `Reply` that receives the answer. An answer does not pass through a mailbox,
-so a full mailbox cannot delay it. An answer that arrives too late is dropped. A late answer cannot be mistaken for the
-answer to a later query.
+so a full mailbox cannot delay it. An answer that arrives too late is dropped, so it cannot be mistaken for the answer
+to a later query.
 
 A mailbox grants free places to waiting senders in order of arrival. A place is free, taken by a message, or granted to
 a sender that was woken and has not run yet. A wake-up carries no message: the message stays with its sender until the
@@ -40,7 +40,7 @@ class Reply(Generic[R]):
     garbage-collected, the caller gets `ActorFailed`.
 
     Most queries are answered before their caller has to wait, so the reply stores the answer until a waiter exists.
-    Every query creates a reply. Its initial values are class attributes, so creating a reply assigns nothing.
+    Every query needs a reply, so the default values are class attributes: creating a reply assigns nothing.
     """
 
     deadline: float = inf
@@ -55,9 +55,9 @@ class Reply(Generic[R]):
 
     @property
     def is_expired(self) -> bool:
-        """True if the caller has waited, and was woken instead of cancelled.
+        """True if the caller no longer waits, although it was not cancelled.
 
-        For a query that is still queued, this means that its deadline has passed.
+        For a query that is still queued, this means that the deadline has passed.
         """
         waiter = self.waiter
         return waiter is not None and waiter.done() and not waiter.cancelled()
@@ -66,7 +66,7 @@ class Reply(Generic[R]):
         """Answer the query with `value`. This has no effect if the query has ended."""
         waiter = self.waiter
         if waiter is not None:
-            if not waiter.done():  # an inlined call of `wake`, because every answer runs this code
+            if not waiter.done():  # `wake` is inlined, because every answer runs this code
                 waiter.set_result(value)
         elif not self.ended:
             self.ended = True

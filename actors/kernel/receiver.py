@@ -4,7 +4,8 @@ A process may have a hundred thousand idle actors. So the objects that only a bu
 waiters) are created on demand and dropped soon after. The `Dispatcher` decides when a handler runs.
 
 Handlers and children of actors run in the system's own context variables, so that the variables of one caller do not
-reach another. Host code runs with the variables of its caller, even if an actor calls that code.
+reach another caller. Host code that an actor calls runs with the variables of the API call that led to it, such as
+`Session.ask` (see `call_with_variables`).
 """
 
 from collections.abc import Callable
@@ -55,9 +56,9 @@ class Child:
 
 
 class Delegate(Child):
-    """A stand-in for a child, with which another task sends queries in the child's name.
+    """A stand-in for a child, which foreign code gets as its `current` child.
 
-    Until the delegate has ended, the queries of the other task count as queries of the child.
+    Until the delegate has ended, queries of that code count as queries of the child.
     """
 
     __slots__ = ()
@@ -91,8 +92,9 @@ class Receiver(Struct, Generic[C], eq=False):
     """The part of an actor to which its refs point. It survives restarts, and rejects messages once the actor has
     ended.
 
-    `rank` is the actor's (depth, level). `closed` tells senders to check whether messages are accepted. `busy` means
-    that the actor is scheduled, on hold, stopping or restarting, so a sender need not schedule it.
+    `rank` is the actor's (depth, level). While `closed` is True, each sender must check whether the actor accepts its
+    message. `busy` means that the actor is scheduled, on hold, stopping or restarting, so a sender need not schedule
+    it.
     """
 
     system: SystemState
@@ -125,9 +127,9 @@ class Receiver(Struct, Generic[C], eq=False):
         """Handle `command` now if the actor is idle, otherwise queue it. Return False if the mailbox is full."""
         if self.closed:
             self._check_open(command)
-        dispatcher = self.system.dispatcher
+        dispatcher, queue = self.system.dispatcher, self.mail
         if (
-            self.mail is None  # if a queue exists, its messages and waiting senders go first
+            queue is None  # if a queue exists, its messages and waiting senders go first
             and self.control is None
             and not self.busy
             and not dispatcher.busy
@@ -142,8 +144,8 @@ class Receiver(Struct, Generic[C], eq=False):
             if dispatcher.ready:
                 dispatcher.run_ready()
             return True
-        mail = self.mail
-        queue = self._queue_for(command) if mail is None or command.control else mail
+        if queue is None or command.control:
+            queue = self._queue_for(command)
         if len(queue) >= queue.limit:
             return False
         queue.append(command)
@@ -177,14 +179,16 @@ class Receiver(Struct, Generic[C], eq=False):
         """Send `command` once the mailbox has space. Raise `AskTimeout` at `deadline`, in seconds of loop time."""
         deadlines, loop = self.system.deadlines, self.system.loop
         while not self.accept(command):
-            if deadline <= loop.now():
-                raise self.timeout_error()
-            waiter = loop.waiter()
-            timer = deadlines.call_at(deadline, partial(wake, waiter, value=False))
+            waiter, timer = loop.waiter(), None
+            if deadline < inf:
+                if deadline <= loop.now():
+                    raise self.timeout_error()
+                timer = deadlines.call_at(deadline, partial(wake, waiter, value=False))
             try:
                 await self._queue_for(command).wait_for_place(waiter)
             finally:
-                deadlines.withdraw(timer)
+                if timer is not None:
+                    deadlines.cancel(timer)
 
     def stopped_error(self) -> ActorStopped:
         """Return the error for a message to an actor that has ended."""

@@ -1,7 +1,7 @@
 """Address an actor: a `Ref` is an anyio stream of the actor's commands, with `ask` for queries.
 
-Code that knows nothing about actors can send to an actor through a clone of its ref. It closes the clone when it is
-done, as with anyio's memory streams. Sending waits only if the mailbox is full; asking also waits for the answer.
+Code that knows nothing about actors can use a clone of a ref like the send end of an anyio memory stream: it sends
+items and finally closes the clone. Sending waits only if the mailbox is full; asking also waits for the answer.
 """
 
 from math import inf
@@ -148,7 +148,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
                 result = reply.answer
             else:
                 waiter = reply.waiter = reply.waiter or system.loop.waiter()
-                del query, reply  # this frame must not keep a reply alive that the actor drops
+                del query, reply  # so that this frame does not keep a reply alive that the actor has dropped
                 result = await (waiter if deadline == inf else self._await_until(waiter, deadline))
             if caller is not None and caller.is_cancelled:
                 # the caller's actor has crashed or stopped: raise the cancellation instead of returning
@@ -168,7 +168,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         try:
             return await waiter
         finally:
-            deadlines.withdraw(timer)
+            deadlines.cancel(timer)
 
     def _order_error(self, asker: Receiver[Any]) -> AskOrderError:
         return AskOrderError(

@@ -5,8 +5,8 @@ queued + running` always holds. An unhandled message is recorded as a dead lette
 dead. An ask is a query whose caller waits for the answer. It is counted as answered or unanswered when it ends.
 
 One heap and one task manage all deadlines of a system, instead of a cancel scope per message. Most deadlines are
-withdrawn long before they pass, because the query is answered. A withdrawn timer stays in the heap. The heap is rebuilt
-when most of its timers are withdrawn, so its size stays proportional to the number of pending timers.
+cancelled long before they pass, because the query is answered. A cancelled timer stays in the heap. The heap is rebuilt
+when most of its timers are cancelled, so its size stays proportional to the number of pending timers.
 
 The dispatcher schedules the handlers of actors. A handler is a plain function, so running it is a call. An idle actor
 handles a message immediately, on the sender's stack, before `Ref.send` returns. Messages that a handler sends are
@@ -35,8 +35,8 @@ from actors.kernel.message import Command
 from actors.kernel.tasks import OnEnd, Tasks, Work
 
 QueueHandler: TypeAlias = Callable[[int], bool]
-"""A function that handles up to this number of an actor's messages, and returns True if messages remain. It never
-raises."""
+"""A function that handles at most the given number of an actor's queued messages, and returns True if messages remain.
+It never raises."""
 BATCH = 32  # number of messages that one actor handles before the next actor runs
 STRETCH = 64  # number of messages handled before the event loop gets control
 State: TypeAlias = Literal["running", "restarting", "stopping", "stopped", "faulted"]
@@ -49,15 +49,16 @@ Reason: TypeAlias = Literal["stopped", "expired", "overflow", "unhandled", "pois
 the handler raised. `draining`: the system was shutting down.
 """
 RECENT_LETTERS = 256  # maximum number of dead letters that are kept
-_SMALL = 64  # the heap is not rebuilt for this number of withdrawn timers or fewer
+_SMALL = 64  # the heap is not rebuilt for this number of cancelled timers or fewer
 
 
 class Dispatcher:
     """The scheduler of one system's handlers. It runs one handler at a time, in the context variables of the system.
 
-    `busy` means that handlers are running. `acting` is the actor of the running handler, and `command` its message.
-    `stretch` counts the messages handled since the event loop's last turn. `late` contains functions to call directly
-    after the running handler. A message is handled immediately unless `busy` is set or `stretch` has reached `STRETCH`.
+    `busy` means that handlers are running. `acting` is the actor whose handler is running, and `command` is the message
+    that it handles. `stretch` counts the messages handled since the event loop's last turn. `late` contains functions
+    to call directly after the running handler. A message is handled immediately unless `busy` is set or `stretch` has
+    reached `STRETCH`.
     """
 
     __slots__ = ("_called", "_loop", "acting", "busy", "command", "late", "ready", "run", "stretch")
@@ -179,7 +180,7 @@ class Account(Struct):
 
 
 class Timer(Struct, eq=False):
-    """A scheduled action. `action` becomes None when the action runs or is withdrawn."""
+    """A scheduled action. `action` becomes None when the action runs or the timer is cancelled."""
 
     action: Callable[[], None] | None
 
@@ -187,8 +188,8 @@ class Timer(Struct, eq=False):
 class Deadlines:
     """A schedule of actions, each to be called at a given time.
 
-    Actions for the same time are called in the order in which they were added. `pending` is the number of actions that
-    were neither called nor withdrawn.
+    Actions for the same time are called in the order in which they were added. `pending` is the number of timers whose
+    action has not run and that were not cancelled.
     """
 
     def __init__(self, loop: EventLoop) -> None:
@@ -210,8 +211,8 @@ class Deadlines:
             self._sooner.notify()
         return timer
 
-    def withdraw(self, timer: Timer) -> None:
-        """Withdraw the action of `timer`. No effect if the action has already run."""
+    def cancel(self, timer: Timer) -> None:
+        """Cancel `timer`. This has no effect if its action has already run."""
         if timer.action is None:
             return
         timer.action = None
@@ -242,7 +243,7 @@ class SystemState:
 
     `account` counts messages and asks. `cells` contains the actors that have not ended, by name. `active` counts busy
     actors and running children. Handlers and children run in the context variables `variables`. `fatal` is called with
-    an error that no actor caused.
+    an error that no actor caused, and ends the system.
 
     Args:
         seed: Seed for the random part of restart delays; None for a random seed.
@@ -259,8 +260,8 @@ class SystemState:
     clock: Callable[[], float]
     child_timeout: float
     slow: float
-    crashed: Callable[[str, BaseException], object]
-    lagged: Callable[[str, str, float], object]
+    on_crash: Callable[[str, BaseException], object]
+    on_slow: Callable[[str, str, float], object]
 
     def __init__(
         self,
@@ -275,7 +276,7 @@ class SystemState:
         self.now, self.clock = self.loop.now, perf_counter
         self.random: Random = Random(seed)  # noqa: S311 - jitter, not secrets
         self.child_timeout, self.slow = child_timeout, slow
-        self.crashed, self.lagged = on_crash, on_slow
+        self.on_crash, self.on_slow = on_crash, on_slow
         self.variables: Context = copy_context()
         self.account: Account = Account()
         self.cells = {}
@@ -285,22 +286,22 @@ class SystemState:
         self.deadlines: Deadlines = Deadlines(self.loop)
         self.draining = False
         self.active: int = 0
-        self.rested: Changes = Changes(self.loop)
+        self.became_idle: Changes = Changes(self.loop)
 
     def launch(self, work: Work, on_end: OnEnd, name: str) -> None:
-        """Start a task in the context variables of the system. `on_end` is called with its exception or None."""
+        """Start a task in the context variables of the system. `on_end` gets the task's exception, or None."""
         self.tasks.start(work, on_end, name, self.variables.copy())
 
     def decrement_active(self) -> None:
         """Decrement the number of busy actors and running children."""
         self.active -= 1
         if not self.active:
-            self.rested.notify()
+            self.became_idle.notify()
 
     def is_crash(self, error: BaseException) -> bool:
-        """Return True if `error` is an actor's failure.
+        """Return True if `error` counts as the crash of an actor.
 
-        An actor fails with an `Exception`, or with a cancellation that this system did not request.
+        This is any `Exception`, and a cancellation that this system did not request.
         """
         if isinstance(error, Exception):
             return True

@@ -22,9 +22,8 @@ T = TypeVar("T")
 class LostItems(Struct, frozen=True):
     """A report of the items dropped since the last report, because the reader was slow.
 
-    If `resync` is True, an item that is not droppable was lost. The reader must read it from the log, by its sequence
-    number. The report comes before the items that were queued at that time, so a reader of the log may see some items
-    again.
+    If `resync` is True, an item that is not droppable was lost, and the reader must read it from the log. The report
+    comes before the items that were queued at that time, so a reader of the log may see some items again.
     """
 
     count: int

@@ -5,8 +5,8 @@ the actors that it may ask, within time limits. The task that entered the system
 the system, and waits. No interruption stops the shutdown:
 
 - A cancelled scope of the caller does not reach the shutdown, which is shielded.
-- A native cancellation of the caller, or an interrupt, is raised in the caller after everything has ended. A second one
-  shortens the remaining steps.
+- A native cancellation of the caller, or an interrupt, is raised in the caller after everything has ended. A second
+  interruption shortens the remaining steps.
 - A native cancellation of the host, as when a program or the end of the event loop cancels every task, starts the
   shutdown. So a system whose block never ends does not keep the process alive. During the shutdown, a cancellation
   shortens the remaining steps.
@@ -32,10 +32,10 @@ from actors.kernel.ref import Ref
 from actors.kernel.shared import Account, Dispatcher, SystemState
 from actors.kernel.tasks import ContainedTasks, Tasks
 
-HURRY = 0.2  # seconds for each step of the shutdown after a second interruption
+HURRIED_STEP_TIMEOUT = 0.2  # seconds for each step of the shutdown after a second interruption
 SHARED = 1 << 30  # the depth of actors that actors of every other depth may ask
 GRACE = 0.5  # seconds for foreign code to end when the system exits; code that continues is dropped
-SHUTDOWN = 10.0  # seconds for all actors together to end; the remaining tasks are then cancelled
+SHUTDOWN_TIMEOUT = 10.0  # seconds for all actors together to end; the remaining tasks are then cancelled
 Step = Callable[[], Awaitable[object]]
 
 
@@ -104,7 +104,7 @@ class SystemHost:
                     raise
                 except (
                     BaseException
-                ) as raised:  # a native cancellation or an interrupt; cancelled scopes do not reach this
+                ) as raised:  # a native cancellation or an interrupt; cancelled scopes do not reach this wait
                     if struck is not None:
                         self._shorten_steps()
                     struck = raised
@@ -119,10 +119,10 @@ class SystemHost:
         return swallowed
 
     def _shorten_steps(self) -> None:
-        """Shorten the current step and all later steps to `HURRY` seconds."""
+        """Shorten the current step and all later steps to `HURRIED_STEP_TIMEOUT` seconds."""
         self._is_hurried = True
         if self._step is not None:
-            self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
+            self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRIED_STEP_TIMEOUT)
 
     def fail(self, error: BaseException | None) -> None:
         """End the system because of `error`, which no actor caused. The `async with` block of the system raises it.
@@ -155,11 +155,13 @@ class SystemHost:
             self._changes.notify()
 
         async def work_within_limit() -> None:
-            with anyio.move_on_after(HURRY if self._is_hurried else seconds) as self._step:
+            with anyio.move_on_after(HURRIED_STEP_TIMEOUT if self._is_hurried else seconds) as self._step:
                 await work()
 
         self._tasks.start(work_within_limit, on_end, "leaving", self._context.copy())
-        with anyio.move_on_after(seconds + HURRY) as limit:  # do not wait for work that shields itself
+        with anyio.move_on_after(
+            seconds + HURRIED_STEP_TIMEOUT
+        ) as limit:  # do not wait for work that shields itself
             while not done:
                 try:
                     await self._changes.wait_for_change()
@@ -183,7 +185,7 @@ class SystemHost:
             is_empty = False
             with anyio.CancelScope(shield=True):
                 is_empty = await self._end_everything(self)
-            self._loop.rest()
+            self._loop.end_idle_task()
             if not is_empty:
                 # let the caller continue; on trio, exiting the context waits for the remaining foreign code
                 self._on_end(None)
@@ -236,14 +238,14 @@ class System(SystemState):
         contained_tasks = self.contained_tasks
         for step in self.first_steps:
             await host.run_step(*step)
-        await host.run_step(self._stop_all, SHUTDOWN)
+        await host.run_step(self._stop_all, SHUTDOWN_TIMEOUT)
         await host.run_step(partial(contained_tasks.close, GRACE), 2 * GRACE)
         # drops the remaining foreign code if the step above was cut short
         await host.run_step(partial(contained_tasks.close, 0), GRACE)
         for step in self.last_steps:
             await host.run_step(*step)
         self.tasks.cancel()
-        await host.run_step(self.tasks.join, SHUTDOWN)
+        await host.run_step(self.tasks.join, SHUTDOWN_TIMEOUT)
         for cell in reversed(tuple(self.cells.values())):
             cell.finish("stopped")
         return not contained_tasks.names
@@ -261,7 +263,7 @@ class System(SystemState):
         """Start an actor and return its address.
 
         Args:
-            factory: Creates the actor's object, now and at each restart. An exception raised now propagates.
+            factory: Creates the actor's object, now and at each restart. If it raises now, the exception propagates.
             name: Unique among the actors that have not ended.
             capacity: Maximum number of queued messages, separately for mail and control commands. When a queue is full,
                 senders wait.
@@ -295,7 +297,7 @@ class System(SystemState):
     async def stop(self, ref: Ref[Never]) -> None:
         """End an actor: its queued messages become dead letters, and its children are cancelled.
 
-        Returns when the actor has ended. Cancelling the caller does not revoke the request.
+        Returns when the actor has ended. If the caller is cancelled meanwhile, the actor is still stopped.
         """
         await self._stop_cell(_cell_of(ref))
 
@@ -309,9 +311,9 @@ class System(SystemState):
     def passivate(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
         """End idle actors, all of them or none, and return their objects. Return None if one of them is not idle.
 
-        This is synchronous. New actors can be created later from the objects, under the same names. An actor is idle if
-        it has no message, running handler, child or unanswered query, and its `idle` is True. Watchers are not
-        notified, since the objects live on. The old addresses accept no more messages.
+        New actors can be created later from the objects, under the same names. An actor is idle if it has no message,
+        running handler, child or unanswered query, and its `idle` is True. Watchers are not notified, since the
+        objects live on. The old addresses accept no more messages.
         """
         cells = [_cell_of(ref) for ref in refs]
         if not all(cell.idle for cell in cells):
@@ -336,7 +338,7 @@ class System(SystemState):
         for cell in self.cells.values():
             cell.closed = True
         with anyio.move_on_after(grace) as scope:
-            await self.rested.wait_until(lambda: not self.active)
+            await self.became_idle.wait_until(lambda: not self.active)
         await self._stop_all()
         return not scope.cancelled_caught
 

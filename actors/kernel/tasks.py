@@ -1,10 +1,10 @@
 """Start independent tasks, which cannot affect each other, and contain foreign code in separate tasks.
 
 The kernel uses this module instead of anyio's task groups. A task in a group cancels the group if it fails, or even if
-it leaves a cancel scope open. It also costs several times as much as a native task of the event loop, so this module
-starts native tasks. Each has a cancel scope and reports its end to its starter. An owner can cancel and await all of
-its tasks together. Only the owner cancels these tasks. On trio, their scopes are shielded from the end of the run,
-which would otherwise cancel all of them at once.
+it leaves a cancel scope open. A task in a group also costs several times as much as a native task of the event loop, so
+this module starts native tasks. Each task has a cancel scope and reports its end to its starter. An owner can cancel
+and await all of its tasks together, and no other code cancels them. On trio, their scopes are shielded from the end of
+the run, which would otherwise cancel all of them at once.
 
 Foreign code, such as tools, runs in contained tasks, which it may corrupt without harm to the runtime. A tool may leave
 a task group open, swallow its cancellation, raise an exit exception, or never end. On trio, a task that leaves a
@@ -12,10 +12,10 @@ nursery open breaks the surrounding nursery, and the entire trio run if that nur
 task runs alone in a nursery, which a separate containing task keeps open. An intact nursery is reused for the next
 contained task. On asyncio, a separate task is enough.
 
-A contained task is asked to end by cancelling its scope. A task that swallows the cancellation would spin, because a
+To stop a contained task, this module cancels its scope. A task that swallows the cancellation would spin, because a
 cancelled scope raises at every wait. Such a task is detached: its inner scope is shielded from then on. When the host
-ends, the task is dropped: this module drives the coroutine step by step, so it can close the coroutine at any step
-without waiting.
+ends, a task that still runs is dropped: this module drives each coroutine step by step, so it can close a coroutine at
+any step without waiting.
 """
 
 import contextvars
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: seen by the event loop only
 OnEnd: TypeAlias = Callable[[BaseException | None], None]
 Run: TypeAlias = Coroutine[Any, Any, None]  # Any: seen by the event loop only
-SPARES = 16  # maximum number of idle nurseries that are kept for reuse
+MAX_SPARE_NURSERIES = 16  # maximum number of idle nurseries that are kept for reuse
 PASSES = 64  # maximum number of turns of the event loop to wait for dropped tasks
 
 
@@ -107,7 +107,9 @@ class Tasks:
         try:
             await priming_point()
             with scope:
-                await work()
+                running = work()
+                del work  # its arguments are in the coroutine
+                await running
         except BaseException as error:  # no exception may leave the task
             raised = error
         del self._running[scope]
@@ -184,7 +186,7 @@ class ContainedTask:
             self._outer.cancel()  # on asyncio, ends a task group that was left open
         self._task = None
         on_end = self._on_end
-        del self._on_end, self._work  # break the reference cycle with their owner
+        del self._on_end, self._work  # break reference cycles with the owners of these functions
         self._contained_tasks.record_end(self, is_sound=raised is None and not self.cancelled)
         try:
             on_end(raised)
@@ -229,14 +231,14 @@ class ContainedTasks:
     def __init__(self, loop: EventLoop) -> None:
         self.loop = loop
         self.step: tuple[ContainedTask, float] | None = None
-        """The contained task that is running at this moment, and the start of its step by `time.monotonic`. Other
-        threads read it."""
+        """The contained task that is executing right now, and the `time.monotonic` at which the event loop resumed it.
+        None if no contained task is executing. Other threads read this."""
         self.on_start: Callable[[], object] = _do_nothing
         """Called when a task with `about` starts."""
         self.on_interrupt: Callable[[BaseException], object] = _do_nothing
-        """Called with an interrupt that a signal raised in a contained task, because it is meant for the program."""
-        self.named: int = 0
-        """Number of running tasks with `about`."""
+        """Called with an interrupt that a signal raised in a contained task. The interrupt is meant for the program."""
+        self.described_count: int = 0
+        """Number of running tasks that were started with `about`."""
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # open nurseries without a contained task
         self._running: dict[ContainedTask, object] = {}
@@ -270,13 +272,13 @@ class ContainedTasks:
     ) -> ContainedTask:
         """Start `work` in a task that it may corrupt. `on_end` and `context` are as in `Tasks.start`.
 
-        `about` describes the work to a thread that reads `step`, such as a watchdog. If `about` is None, the task is
-        not counted in `named`, and `on_start` is not called for it.
+        `about` describes the work to a thread that reads `step`, such as a watchdog. A task without `about` is not
+        counted in `described_count`, and `on_start` is not called for it.
         """
         contained = ContainedTask(self, work, on_end, name, about)
         run = prime(contained.run())
         self._running[contained] = None
-        self.named += about is not None
+        self.described_count += about is not None
         if self._nursery is None:
             self._running[contained] = self.loop.spawn(run, name, context)
         elif self._spare:
@@ -290,7 +292,7 @@ class ContainedTasks:
     def record_end(self, contained: ContainedTask, *, is_sound: bool) -> None:
         """Record the end of `contained`, which is the running task. `is_sound` means that its nursery is intact."""
         del self._running[contained]
-        self.named -= contained.about is not None
+        self.described_count -= contained.about is not None
         if self._nursery is not None:
             self._reuse_nursery(is_sound=is_sound)
         if not self._running:
@@ -308,7 +310,7 @@ class ContainedTasks:
     def _reuse_nursery(self, *, is_sound: bool) -> None:
         """Keep the nursery of the running task for the next contained task, or cancel it if `is_sound` is False."""
         nursery = sys.modules["trio"].lowlevel.current_task().parent_nursery
-        if is_sound and len(self._spare) < SPARES:
+        if is_sound and len(self._spare) < MAX_SPARE_NURSERIES:
             self._spare.append(nursery)
         else:
             nursery.cancel_scope.cancel()

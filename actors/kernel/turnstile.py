@@ -151,7 +151,7 @@ class Turnstile:
         await waiter
 
     def _admit_caller(self) -> None:
-        """Count this task among those that compute in this turn."""
+        """Count the running task as admitted in this turn."""
         self._passed += 1
         if not self._is_called:
             self._schedule_turn()
@@ -191,8 +191,8 @@ class Turnstile:
 async def compute(work: Callable[[], T], *, is_long: bool) -> T:
     """Return the result of `work()`, a pure computation that cannot yield. If `is_long`, run it in a thread.
 
-    The interpreter switches threads every few milliseconds, so the event loop continues. A cancelled caller does not
-    wait for the thread.
+    Meanwhile the event loop continues, because the interpreter switches threads every few milliseconds. A cancelled
+    caller does not wait for the thread.
     """
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True) if is_long else work()
 

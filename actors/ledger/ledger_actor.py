@@ -1,9 +1,9 @@
 """Own a session's ledger. The ledger actor is its only writer.
 
-`actors.core.ledger` defines the legal changes. The actor puts them in order: a query sees the effect of every command
-received before it, and events enter the log in the order in which they changed the ledger. Each change gets a number,
-the version, and every answer contains the ledger with its version. A command that was based on an older version is
-rejected. The reply then contains the newer ledger, so that the sender can decide again.
+`actors.core.ledger` defines the legal changes. The actor puts changes in order: a query sees the effect of each earlier
+command, and events enter the log in the order in which they changed the ledger. Each change gets a number, the version,
+and every answer contains the ledger with its version. A command that was based on an older version is rejected. The
+reply then contains the newer ledger, so that the sender can decide again.
 """
 
 from typing import ClassVar, TypeAlias, assert_never
@@ -71,8 +71,8 @@ class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
         event: The event to write to the log.
         version: The version of the ledger from which the request was rendered.
 
-    The answer is `Recorded` when the event is durable. If the ledger has changed since `version`, nothing is written
-    and the answer is the newer snapshot: the request must be rendered again, with the result that arrived.
+    The answer is `Recorded`, once the event is durable. If the ledger has changed since `version`, nothing is written,
+    and the answer is the newer snapshot, from which the request must be rendered again.
     """
 
     event: RequestSent
@@ -82,7 +82,7 @@ class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
 class StopRecording(Query[None], frozen=True):
     """Record no further events, because the end of the session is written next.
 
-    The reply means that all earlier events have been sent to the journal.
+    When the reply arrives, all earlier events have been sent to the journal.
     """
 
 
@@ -101,8 +101,9 @@ class LedgerActor(Actor[LedgerCommand]):
         self, session: str, ledger: Ledger, journal: Ref[JournalCommand], generation: Generation
     ) -> None:
         self._session = session
-        self.known: LedgerSnapshot = LedgerSnapshot(ledger)
-        """The current ledger. Other code reads it only after the actor was passivated."""
+        self.current: LedgerSnapshot = LedgerSnapshot(ledger)
+        """The current ledger, including events that are still being written. Other code reads this only after the actor
+        was passivated."""
         self._durable = ledger
         self._journal = journal
         self._generation = generation
@@ -116,13 +117,13 @@ class LedgerActor(Actor[LedgerCommand]):
         self._generation.start_actor(context, self._restore)
 
     def _restore(self, replay: Replay) -> None:
-        self.known = LedgerSnapshot(replay.state.ledger)
+        self.current = LedgerSnapshot(replay.state.ledger)
         self._durable = replay.state.ledger
         self._is_stopped = replay.state.closed
         self._record_size()
 
     def _record_size(self) -> None:
-        self._generation.holding.record_size("calls", self.known.ledger.size)
+        self._generation.memory_use.record_size("calls", self.current.ledger.size)
 
     def receive(self, command: LedgerCommand) -> None:
         match command:
@@ -133,11 +134,11 @@ class LedgerActor(Actor[LedgerCommand]):
             case Record(events=events):
                 self._write_and_reply(command, *events)
             case Snapshot(reply=snapshot):
-                snapshot.send(self.known)
+                snapshot.send(self.current)
             case DurableLedger(reply=durable):
                 durable.send(self._durable)
-            case SealResults(version=version) if version != self.known.version:
-                command.reply.send(self.known)
+            case SealResults(version=version) if version != self.current.version:
+                command.reply.send(self.current)
             case SealResults(event=event):
                 self._write_and_reply(command, event)
             case StopRecording():
@@ -148,8 +149,8 @@ class LedgerActor(Actor[LedgerCommand]):
 
     def _write_and_reply(self, command: Record | SealResults, *events: CallEvent | RequestSent) -> None:
         assert self._context is not None
-        reply, known = command.reply, self.known
-        snapshot = self.known = LedgerSnapshot(known.ledger.apply(*events), known.version + 1)
+        reply, before = command.reply, self.current
+        snapshot = self.current = LedgerSnapshot(before.ledger.apply(*events), before.version + 1)
         self._record_size()
 
         def on_durable(seq: int) -> None:

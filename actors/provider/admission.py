@@ -9,8 +9,8 @@ is served first.
 While it is uncertain whether the backend is down, requests start one at a time. If every request fails, the circuit
 breaker opens. New and queued requests are then rejected at once.
 
-A request that waits before a retry counts neither as running nor as queued. If no limit applies, `wait_to_start` and
-`record_end` only count requests.
+A request that waits before its retry counts neither as running nor as queued. If no limit applies, `wait_to_start` and
+`record_end` merely count requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,17 +31,17 @@ TOKENS_PER_BYTE = 0.25
 LEARNING = 0.2
 """Weight of the latest answer in the learned ratio of tokens to bytes (exponential smoothing)."""
 PROBE = 0.001
-"""Seconds reported as the wait for an open breaker while a probe is running, because the real wait is unknown."""
+"""The wait in seconds that is reported while a probe tests an open breaker, because the real wait is unknown."""
 LEAD = 8
 """The head start of a continuing turn over its tenant's other requests, as a number of requests. After that, the
 requests of a longer turn queue normally.
 """
 NEXT_PROBE = 1.0
-"""While it is uncertain whether the backend is down: seconds after which another request starts even if the previous
-request has not been answered.
+"""Seconds after which another request starts even if the previous request has not been answered. This applies while it
+is uncertain whether the backend is down.
 """
 NEXT_FIRST = 0.1
-"""While it is uncertain whether the backend is down: seconds between the starts of two first tries. Retries start at
+"""Seconds between the starts of two first tries while it is uncertain whether the backend is down. Retries start at
 once, because their outcome resolves the uncertainty.
 """
 
@@ -77,13 +77,13 @@ class Ticket(Struct, eq=False):
     Args:
         size: Bytes of the request body.
         is_first: False for a retry.
-        continues: Whether an earlier request of the same turn was answered.
+        continues_turn: Whether an earlier request of the same turn was answered.
         wave: Number of the period in which the request started. A period ends when a rate limit error lowers the
             concurrency limit; further errors of requests from that period do not lower it again.
         breaker_wave: Number of the circuit breaker's period in which the request started. A period begins at the first
             failure after a success.
-        probes: Whether the request tests whether the breaker can close.
-        is_in_doubt: Whether the request started while it was uncertain whether the backend is down.
+        is_probe: Whether the request is a probe, which tests whether the breaker can close.
+        is_in_doubt: Whether the request started while it was uncertain if the backend was down.
         tokens, second: The number of reserved tokens, and the second in which they were reserved.
         waiter: Wakes the queued request.
         has_started: Whether the request has started.
@@ -93,10 +93,10 @@ class Ticket(Struct, eq=False):
     session: str
     size: int
     is_first: bool = True
-    continues: bool = False
+    continues_turn: bool = False
     wave: int = 0
     breaker_wave: int = 0
-    probes: bool = False
+    is_probe: bool = False
     is_in_doubt: bool = False
     tokens: float = 0.0
     second: int = 0
@@ -150,7 +150,7 @@ class Admission:
         self._now = now
         self._call_at = call_at
         self._queue: FairQueue[Ticket] = FairQueue(pace.weights, self._queue_lead)
-        self._again: FairQueue[Ticket] = FairQueue(pace.weights, self._queue_lead)
+        self._retry_queue: FairQueue[Ticket] = FairQueue(pace.weights, self._queue_lead)
         self._requests = MinuteBudget(pace.requests) if pace.requests else None
         self._tokens = MinuteBudget(pace.tokens) if pace.tokens else None
         self._retries = RetryBudget(burst=max(10.0, pace.concurrency))
@@ -165,7 +165,7 @@ class Admission:
     @property
     def waiting(self) -> int:
         """Number of queued requests, including retries."""
-        return self._again.size + self._queue.size
+        return self._retry_queue.size + self._queue.size
 
     def condition(self) -> Condition:
         """Return the current state of the backend, for choosing a member of a pool, and for stats."""
@@ -208,7 +208,7 @@ class Admission:
         if self._tokens is not None and usage is not None:
             self._settle_tokens(self._tokens, ticket, failure, usage)
         if usage is None:
-            if ticket.probes:
+            if ticket.is_probe:
                 self.breaker.cancel_probe()
         elif failure is None:
             self.answers += 1
@@ -221,9 +221,9 @@ class Admission:
             self._start_queued()
 
     def record_answer_start(self, ticket: Ticket) -> None:
-        """Record that the answer to a request has started. If the request was a test, the breaker closes now."""
-        if ticket.probes:
-            ticket.probes = False
+        """Record that the answer to a request has started. If the request was a probe, the breaker closes now."""
+        if ticket.is_probe:
+            ticket.is_probe = False
             if self.breaker.probing and self.breaker.record_answer():
                 self._restart_concurrency()
                 self.concurrency.record_answer()  # allows one request in addition to the probe
@@ -261,20 +261,20 @@ class Admission:
         """
         if (wait := self.breaker.wait(self._now())) is not None:
             raise self._circuit_open_error(wait)
-        ticket.probes = self.breaker.begin_request()
+        ticket.is_probe = self.breaker.begin_request()
         self._start(ticket)
 
     def _queue_of(self, ticket: Ticket) -> FairQueue[Ticket]:
-        """Return the queue for a first try or for a retry."""
-        return self._queue if ticket.is_first else self._again
+        """Return the queue in which the request waits. Retries have a queue of their own."""
+        return self._queue if ticket.is_first else self._retry_queue
 
     def _must_wait(self, ticket: Ticket) -> bool:
         """Return True if queued requests go before this request."""
-        return bool(self._again.size or (ticket.is_first and self._queue.size))
+        return bool(self._retry_queue.size or (ticket.is_first and self._queue.size))
 
     def _queue_capacity(self, ticket: Ticket) -> int:
-        """Return the capacity of the request's queue. The queue for retries is larger, because these requests were
-        already accepted once.
+        """Return the capacity of the request's queue. The queue for retries is larger, because a retried request has
+        already been accepted once.
         """
         most = self._pace.waiting
         return most if ticket.is_first else most + self._pace.concurrency
@@ -282,8 +282,8 @@ class Admission:
     def _circuit_open_error(self, wait: float) -> CircuitOpen:
         now = f"accepts no requests for {wait:.0f} s" if wait else "is being tested with one request"
         return CircuitOpen(
-            f"Backend {self._name!r} {now}, because {self.breaker.in_a_row} requests in a row failed or the "
-            "backend asked to wait; retry later, or add another backend to a pool",
+            f"Backend {self._name!r} {now}, because {self.breaker.in_a_row} consecutive requests failed, "
+            "or the backend requested a wait; retry later, or add another backend to a pool",
             retry_after=wait,
         )
 
@@ -349,7 +349,7 @@ class Admission:
     def _start_queued(self) -> None:
         """Start queued requests in order while the limits allow it."""
         while self.waiting:
-            queue = self._again if self._again.size else self._queue
+            queue = self._retry_queue if self._retry_queue.size else self._queue
             if not self._can_start(ticket := queue.first()):
                 break
             queue.pop(self._queue_cost(ticket))
@@ -366,7 +366,7 @@ class Admission:
         """Return a request's head start over the tenant's other requests, in units of `_queue_cost`. Only requests that
         continue a turn get a head start.
         """
-        return LEAD * self._queue_cost(ticket) if ticket.continues else 0.0
+        return LEAD * self._queue_cost(ticket) if ticket.continues_turn else 0.0
 
     def _settle_tokens(
         self, budget: MinuteBudget, ticket: Ticket, failure: Failure | None, usage: Usage
@@ -400,8 +400,9 @@ class Admission:
             logger.circuit_opened(self._name, until - self._now(), self.breaker.in_a_row)
 
     def _adjust_limits(self, ticket: Ticket, failure: Failure) -> None:
-        """Adjust the limits after a failed try. An error that does not indicate an outage shows that the backend is
-        running.
+        """Adjust the limits after a failed try.
+
+        An error that does not indicate an outage proves that the backend is running.
         """
         asked = failure.retry_after
         if failure.kind == "rate_limit":
@@ -410,19 +411,19 @@ class Admission:
             if asked is not None:
                 self.pause(asked)
         if failure.kind == "transient":
-            if (self.breaker.until is None or ticket.probes) and self.breaker.record_failure(
+            if (self.breaker.until is None or ticket.is_probe) and self.breaker.record_failure(
                 self._now(), ticket.breaker_wave
             ):
                 self._reject_queued()
-        elif failure.kind == "rate_limit" and (ticket.probes or (asked or 0) > self._pace.max_pause):
+        elif failure.kind == "rate_limit" and (ticket.is_probe or (asked or 0) > self._pace.max_pause):
             self.breaker.open(self._now(), min(asked or inf, self._pace.cooldown))
             self._reject_queued()
         elif failure.status is not None:
             self.breaker.record_answer()
-        elif ticket.probes:
+        elif ticket.is_probe:
             self.breaker.cancel_probe()
 
     def _reject_queued(self) -> None:
         """Reject all queued requests, because the breaker has opened."""
-        for ticket in (*self._again.clear(), *self._queue.clear()):
+        for ticket in (*self._retry_queue.clear(), *self._queue.clear()):
             wake(ticket.waiter)

@@ -1,7 +1,8 @@
 """Suggest how to fix a failed ask, for error messages and for the command line.
 
 In:  the result of an ask, and the configuration.
-Out: the suggestion in one line, or an empty string. Other functions return a message or an error with the suggestion.
+Out: the suggestion in one line, or an empty string. Other functions of this module return a message or an error that
+     contains the suggestion.
 
 The suggestion depends on the failure:
 
@@ -35,14 +36,14 @@ _NO_MODEL = re.compile(
     r"\b(?:unknown|invalid|no such) model",
     re.IGNORECASE,
 )
-_BOUNDS = ("limit", "time")
+_LIMIT_KINDS = ("limit", "time")
 """Kinds of causes that are limits, not failures: the ask has used up its rounds, tokens or time."""
-_FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
-"""Kinds of failures within this process that go away with time, so that the ask can be retried later."""
+_TEMPORARY = frozenset(("overloaded", "circuit_open", "time"))
+"""Kinds of failures within this process that disappear with time, so that the ask can be retried later."""
 _UNUSABLE = frozenset(("transcript", "media", "overflow"))
-"""Kinds of failures caused by the conversation. All automatic fixes have already been tried."""
+"""Kinds of failures that the conversation causes. If an ask ends with one, all automatic fixes have failed."""
 _NAMES = {"thinking": "thinking (reasoning)", "cache_life": "cache"}
-"""The names in the configuration of settings that have a different internal name."""
+"""The names that settings have in the configuration, for settings with a different internal name."""
 _NO_SETTINGS = frozenset(("stream_options", "include"))
 """Request parameters that no setting controls."""
 
@@ -63,7 +64,7 @@ def ask_failed_error(result: AskResult, config: "Config") -> AskFailed:
 def no_answer_message(result: AskResult, config: "Config") -> str:
     """Return a one-line message that explains why an ask has no answer, and suggests a fix."""
     cause, found = _cause(result), advice(result, config)
-    if cause is not None and cause.kind in _BOUNDS:
+    if cause is not None and cause.kind in _LIMIT_KINDS:
         failed = _pending_retry(result)
         before = f"; its request had failed: {failed.error}{found and f'; {found}'}" if failed else ""
         return f"stopped: {result.error}{before}"
@@ -73,7 +74,7 @@ def no_answer_message(result: AskResult, config: "Config") -> str:
 def advice(result: AskResult, config: "Config") -> str:
     """Return a one-line suggestion to fix a failed ask, or an empty string. The line contains no credentials."""
     attempt = _pending_retry(result) or (result.attempts[-1] if result.attempts else None)
-    if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
+    if attempt is None or attempt.cause is None or attempt.cause.kind in _LIMIT_KINDS:
         return ""
     known = (_key_advice, _model_advice, _parameter_advice, _address_advice)
     found = next((found for find in known if (found := find(attempt, attempt.cause, config))), "")
@@ -94,16 +95,16 @@ def _pending_retry(result: AskResult) -> Attempt | None:
 
 
 def _can_retry(kind: str) -> bool:
-    return kind in _FOR_LATER or any(kind == each and act == "retry" for each, act in ACTIONS.items())
+    return kind in _TEMPORARY or any(kind == each and act == "retry" for each, act in ACTIONS.items())
 
 
 def _key_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
     """If the provider rejected the key, suggest checking it, and state where it is configured."""
     if cause.status == 403:
-        return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
+        return f"check that {config.credential_source(attempt.binding)} may use {attempt.binding.model}"
     if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.error)):
         return ""
-    return f"does {attempt.binding.backend} accept {config.credential_source(attempt.binding)}?"
+    return f"check that {attempt.binding.backend} accepts {config.credential_source(attempt.binding)}"
 
 
 def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
@@ -118,7 +119,9 @@ def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
         return ""
     if near := _near_model(attempt.binding, config):
         return f"did you mean {near!r}?"
-    return f"is {model!r} the name that {attempt.binding.backend} has for it, and may this account use it?"
+    return (
+        f"check that {attempt.binding.backend} has a model named {model!r}, and that this account may use it"
+    )
 
 
 def _near_model(binding: Binding, config: "Config") -> str | None:
@@ -134,7 +137,7 @@ def _near_model(binding: Binding, config: "Config") -> str | None:
 
 
 def _makers(binding: Binding, config: "Config") -> tuple[str, ...]:
-    """Return the companies whose models are served by hosts with the binding's dialect."""
+    """Return the companies whose models are offered by hosts with the binding's dialect."""
     try:
         return config.dialect(binding.dialect).makers
     except ConfigError:  # the dialect was removed from the configuration file
@@ -153,7 +156,7 @@ def _parameter_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
     if found is None or not names or (names == ["thinking"] and cause.kind == "transcript"):
         return ""
     said = " and ".join(_NAMES.get(name, name) for name in names)
-    return f"give {said} another value, or leave it out" if found.is_value else f"leave {said} out"
+    return f"set {said} to another value, or omit it" if found.is_value else f"omit {said}"
 
 
 def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
@@ -192,15 +195,15 @@ def _address_fix(attempt: Attempt, cause: Cause, url: str) -> str:
     if status in _NOT_FOUND or (status is None and any(sign in why for sign in _UNREADABLE)):
         return _path_fix(binding, url)
     if status in _REDIRECTS:
-        return "it redirects, and a redirect is not followed: give the address it redirects to"
+        return "the server redirects, and redirects are not followed: use the address to which it redirects"
     if status is not None:
         return ""
     host = _split_url(binding.endpoint).netloc
     if "WRONG_VERSION_NUMBER" in why or "record layer failure" in why:
         return f"the server speaks plain HTTP: try http://{host}"
     if "name" in why.lower() and ("not known" in why or "resolution" in why or "resolve" in why):
-        return f"no such host: is {host} spelt right?"
-    return f"is the server running at {host}?" if "connect" in why.lower() else ""
+        return f"the host was not found: check the spelling of {host}"
+    return f"check that the server is running at {host}" if "connect" in why.lower() else ""
 
 
 def _path_fix(binding: Binding, url: str) -> str:
@@ -208,12 +211,12 @@ def _path_fix(binding: Binding, url: str) -> str:
     base, path = binding.endpoint.rstrip("/"), _split_url(url).path
     request = path.removeprefix(_split_url(base).path)
     if base.endswith(request):
-        return f"the base URL goes without {request}: try {base.removesuffix(request)}"
+        return f"the base URL must not end in {request}: try {base.removesuffix(request)}"
     if request.startswith("/v1/") and base.endswith("/v1"):
-        return f"the base URL goes without /v1: try {base.removesuffix('/v1')}"
+        return f"the base URL must not end in /v1: try {base.removesuffix('/v1')}"
     if not request.startswith("/v1") and not _split_url(base).path:
-        return f"most such servers want a base URL that ends in /v1: try {base}/v1"
-    return f"is this the base URL of a server that speaks {binding.dialect}?"
+        return f"most servers of this kind need a base URL that ends in /v1: try {base}/v1"
+    return f"check that this is the base URL of a server with the dialect {binding.dialect}"
 
 
 def _split_url(url: str) -> "SplitResult":

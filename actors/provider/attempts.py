@@ -1,7 +1,8 @@
-"""Define the rules for each try of a request, and the possible results of a request with its retries.
+"""Define the rules for each try of a request, and the possible results of a request after its last try.
 
-A round (`actors.provider.rounds`) applies the rules: headers, timeouts, retries, and the removal of secrets from
-failures. Randomness and time are arguments. A round returns a complete, a broken or an aborted answer.
+A round (`actors.provider.rounds`) applies these rules to headers, timeouts and retries, and to messages of failures,
+from which secrets are removed. Randomness and time are arguments. A round returns a complete, a broken or an aborted
+answer.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from actors.adapters.failure import Failure
 from actors.adapters.retry_after import MAX_WAIT
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.values.content import Message
 from actors.core.values.stream import (
     ArgumentsDelta,
@@ -32,7 +33,7 @@ from actors.provider.credentials import Headers
 from actors.transport import Timeouts
 
 
-def timeouts_of(defaults: Timeouts, ask_settings: Asked | None) -> Timeouts:
+def timeouts_of(defaults: Timeouts, ask_settings: StoredAskSettings | None) -> Timeouts:
     """Return a request's timeouts: `defaults`, overridden by the settings of its ask."""
     if ask_settings is None or (
         ask_settings.first_byte_timeout is None and ask_settings.idle_timeout is None
@@ -119,10 +120,10 @@ def _has_content(event: StreamEvent) -> bool:
 
 
 MAX_SPAN = 10.0
-"""Maximum number of seconds that a failing backend is tried before the breaker opens."""
+"""Maximum of `Retries.span`, in seconds, so that the breaker of a failing backend does not open too late."""
 SPAN_RATIO = 1.5
-"""Ratio of that period to the total wait of one request. It is greater than 1, because other requests start later and
-each try takes time.
+"""Ratio of `Retries.span` to the sum of a request's waits. It is greater than 1, because each try takes time as well,
+and other requests start later.
 """
 
 
@@ -157,9 +158,7 @@ class Retries(Struct, frozen=True):
         return self._wait_before_jitter(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
 
     def mention_wait(self, failure: Failure) -> Failure:
-        """Return the failure. If the provider requests a wait longer than `longest_requested_wait`, mention it in the
-        failure's message.
-        """
+        """Return the failure. If the provider requests a wait that is too long for a retry, the message mentions it."""
         wait = failure.retry_after
         if wait is None or wait <= self.longest_requested_wait:
             return failure
@@ -172,7 +171,7 @@ class Retries(Struct, frozen=True):
 
     @property
     def span(self) -> float:
-        """Seconds that a request takes to use up all its tries during an outage."""
+        """Estimate of the seconds in which a request uses up all its tries during an outage."""
         return min(MAX_SPAN, SPAN_RATIO * sum(map(self._wait_before_jitter, range(1, self.attempts))))
 
     def _wait_before_jitter(self, attempt: int) -> float:
@@ -210,7 +209,7 @@ class Answer(Struct, frozen=True):
         calls: Number of tool call ids that were assigned.
         cut: Why the answer is incomplete, or None if it is complete.
         left_out: Content of the answer that is missing from the message.
-        tried: The earlier tries, all of which failed.
+        tried: The tries before the last one, all of which failed.
         wait: Seconds waited before the last try.
     """
 
@@ -259,3 +258,4 @@ class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
 
 
 Generated: TypeAlias = Answer | BrokenAnswer | AbortedAnswer
+"""The result of a round, which is the reply to `Generate`."""

@@ -2,13 +2,13 @@
 
 The resolver (`actors.provider.resolver`) creates these values, and sessions use them.
 
-Until the runtime exits, it remembers which parameters the provider of each binding rejected. Unsupported parameters are
-omitted from every later request to the binding. If only a value of a parameter was rejected, only that value is
-omitted. Nothing is inferred for other bindings, not even for the same model with a different account.
+A runtime remembers which parameters the provider of each binding rejected, until the runtime exits. Unsupported
+parameters are omitted from every later request to the binding. If only one value of a parameter was rejected, only that
+value is omitted. Nothing is inferred for other bindings, not even for the same model with a different account.
 
-Rejected parameters are also converted to the fields of a `[models."PROVIDER:GLOB"]` table of `actors.toml`, and to the
-table as text. If no field can mark a parameter as unsupported, the table has a comment instead, and requests omit the
-parameter only until the runtime ends.
+To make this permanent, a user can declare rejected parameters in a `[models."PROVIDER:GLOB"]` table of `actors.toml`.
+`model_overrides` returns the fields of this table, and `models_entry` the table as text. If no field can declare a
+parameter as unsupported, the text has a comment instead.
 """
 
 import re
@@ -27,7 +27,7 @@ from actors.core.dialects.dialect import lane_key
 from actors.core.lanes.lane import Rendered
 from actors.core.log.events import OmittedParameter
 from actors.core.schemas.property_keys import PLAIN_KEYS
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.table import SETTINGS
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stats.stats import LearnedFact, ToolCounts
@@ -83,19 +83,19 @@ class BindingFacts(Struct):
     """The rejected parameters of one binding.
 
     Args:
-        unsupported: Parameters that the provider does not support: maps the parameter to the provider's message.
-        values: Rejected values: maps (parameter, value) to the provider's message.
+        unsupported: The provider's error messages, by the name of the unsupported parameter.
+        rejected_values: The provider's error messages, by the name of the parameter and the rejected value.
     """
 
     unsupported: dict[str, str] = {}
-    values: dict[tuple[str, str], str] = {}
+    rejected_values: dict[tuple[str, str], str] = {}
 
     def omissions(self, settings: Settings) -> tuple[OmittedParameter, ...]:
         """Return the parameters that a request with these settings must omit."""
-        if not (self.unsupported or self.values):
+        if not (self.unsupported or self.rejected_values):
             return ()
         rejected = dict.fromkeys(
-            name for name, value in self.values if setting_value(settings, name) == value
+            name for name, value in self.rejected_values if setting_value(settings, name) == value
         )
         omitted = [OmittedParameter(name) for name in self.unsupported]
         return (
@@ -104,16 +104,16 @@ class BindingFacts(Struct):
         )
 
     def learn(self, omissions: Iterable[OmittedParameter], settings: Settings, message: str) -> None:
-        """Record which parameters the provider rejected in a request with these settings. `message` is its error
-        message.
+        """Record which parameters the provider rejected in a request with these settings. `message` is the provider's
+        error message.
         """
         for omission in omissions:
             if not omission.only_value:
                 self.unsupported[omission.name] = message
                 continue
-            self.values[omission.name, setting_value(settings, omission.name)] = message
-            if len(self.values) > MAX_VALUES:
-                del self.values[next(iter(self.values))]
+            self.rejected_values[omission.name, setting_value(settings, omission.name)] = message
+            if len(self.rejected_values) > MAX_VALUES:
+                del self.rejected_values[next(iter(self.rejected_values))]
 
 
 class LearnedFacts:
@@ -123,8 +123,9 @@ class LearnedFacts:
         self._facts: dict[Binding, BindingFacts] = {}
 
     def facts_of(self, binding: Binding) -> BindingFacts:
-        """Return the rejected parameters of a binding, and mark the binding as recently used. The caller may change the
-        returned object.
+        """Return the rejected parameters of a binding, and mark the binding as recently used.
+
+        The caller records further rejections in the returned object.
         """
         known = self._facts.pop(binding, None)
         facts = self._facts[binding] = BindingFacts() if known is None else known
@@ -133,7 +134,7 @@ class LearnedFacts:
         return facts
 
     def stats(self) -> tuple[LearnedFact, ...]:
-        """Return the unsupported parameters of each binding, each with the configuration entry to declare it."""
+        """Return the unsupported parameters of each binding, and the configuration entry that declares them."""
         known: Mapping[Binding, BindingFacts] = self._facts
         return tuple(
             LearnedFact(binding, dict(facts.unsupported), models_entry(binding, facts.unsupported))
@@ -157,7 +158,7 @@ class ResolvedBackend(Struct):
         rendered: Rendered,
         session: str,
         choice: ToolChoiceSetting | None = None,
-        ask_settings: Asked | None = None,
+        ask_settings: StoredAskSettings | None = None,
         omitted: Sequence[OmittedParameter] = (),
     ) -> Request:
         """Return the request for a session's rendered transcript, with the settings of the ask.
@@ -174,7 +175,7 @@ class ResolvedBackend(Struct):
             self._prepared = wanted, self.adapter.prepare(settings, facts.tools)
         return self._prepared[1].request(rendered._segments, facts)
 
-    def needs_output_instruction(self, ask_settings: Asked | None) -> bool:
+    def needs_output_instruction(self, ask_settings: StoredAskSettings | None) -> bool:
         """Return True if an ask needs structured output, and only an instruction in the prompt can request it."""
         if ask_settings is None or ask_settings.output is None:
             return False
@@ -183,7 +184,7 @@ class ResolvedBackend(Struct):
             return True
         return output_means(settings, self.adapter.dialect) == "prompt"
 
-    def instructed_tool_choice(self, ask_settings: Asked | None) -> ToolChoiceSetting | None:
+    def instructed_tool_choice(self, ask_settings: StoredAskSettings | None) -> ToolChoiceSetting | None:
         """Return the ask's tool choice if no request parameter can force it, so that an instruction in the prompt must
         express it.
 
@@ -205,12 +206,14 @@ class ResolvedBackend(Struct):
         )
 
     def omissions(
-        self, choice: ToolChoiceSetting | None, ask_settings: Asked | None
+        self, choice: ToolChoiceSetting | None, ask_settings: StoredAskSettings | None
     ) -> tuple[OmittedParameter, ...]:
         """Return the parameters that a request omits because the provider rejected them before."""
         return self.facts.omissions(self.asked_settings(choice, ask_settings))
 
-    def asked_settings(self, choice: ToolChoiceSetting | None, ask_settings: Asked | None) -> Settings:
+    def asked_settings(
+        self, choice: ToolChoiceSetting | None, ask_settings: StoredAskSettings | None
+    ) -> Settings:
         """Return the backend's settings, overridden by the settings of an ask."""
         changes = {} if ask_settings is None else ask_settings.of_request
         if choice is not None:

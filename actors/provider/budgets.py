@@ -6,9 +6,9 @@ budget has no room for a request, the request waits until another request is ans
 first, unless another budget blocks it. If the estimates are correct, usage exceeds a budget by at most one request, as
 with a single session's own budget.
 
-A waiting request is in the queue (`line`) of exactly one budget, which is one without room. A budget with room has an
-empty queue. The end of a request wakes only the requests that can start, because waking thousands each time would take
-minutes.
+A waiting request is in the queue of exactly one budget, which is one of those that have no room for it. A budget with
+room has an empty queue. When a request ends, only the requests that can start are woken, because waking thousands each
+time would take minutes.
 """
 
 from bisect import bisect_left, insort
@@ -48,7 +48,7 @@ class Demand(Struct, frozen=True):
 
 
 class Window:
-    """Divides time into consecutive periods. A budget restarts with each period.
+    """Divides time into consecutive periods of equal length. A budget with a window restarts with each period.
 
     Args:
         seconds: Length of a period.
@@ -66,7 +66,7 @@ class Window:
         return self._period_start + self._seconds - self._now()
 
     def roll_over(self) -> bool:
-        """Begin the next period if the current period has ended, and return True in that case."""
+        """If the current period has ended, begin the next one and return True. Otherwise, return False."""
         if (over := -self.seconds_left) < 0:
             return False
         self._period_start = self._now() - over % self._seconds
@@ -79,7 +79,7 @@ class SharedBudget:
     Args:
         budget: The limits. The time limit is ignored, because the time of a tool call includes the time of its
             subagents.
-        used_before: The usage before this object was created.
+        used_before: The usage that counted against the budget before this object was created.
         cost: Returns the cost of usage.
         loop: The event loop, in which requests wait.
         owner_label: Description of the budget, for error messages.
@@ -93,15 +93,15 @@ class SharedBudget:
         "_reserved",
         "_used",
         "_window",
-        "before",
-        "line",
+        "owner_label",
+        "queue",
         "refused",
+        "used_before",
         "waiter",
-        "whose",
     )
 
-    before: SessionUsage
-    whose: str
+    used_before: SessionUsage
+    owner_label: str
 
     def __init__(
         self,
@@ -112,13 +112,13 @@ class SharedBudget:
         owner_label: str = "the session's budget",
         window: Window | None = None,
     ) -> None:
-        self._budget, self.before, self._cost = replace(budget, seconds=None), used_before, cost
-        self._used, self._window, self.whose = used_before, window, owner_label
+        self._budget, self.used_before, self._cost = replace(budget, seconds=None), used_before, cost
+        self._used, self._window, self.owner_label = used_before, window, owner_label
         self._in_flight, self._reserved = 0, Demand()
         self.waiter: Callable[[], Waiter] = loop.waiter
         self.refused: int = 0
         """Number of requests and asks that were rejected because the budget was used up."""
-        self.line: list[Share] = []
+        self.queue: list[Share] = []
         """The shares of the sessions whose requests wait for this budget, oldest first."""
 
     @property
@@ -135,12 +135,12 @@ class SharedBudget:
 
     @property
     def counts_money(self) -> bool:
-        """True if the budget limits money. This requires prices."""
+        """True if the budget limits money, so that prices are required."""
         return self._budget.money is not None
 
     def used_up_limit(self) -> str | None:
         """Return one line that states which limit is used up, or None if no limit is."""
-        why = exhausted_limit(self._budget, self.used, self._cost, self.whose)
+        why = exhausted_limit(self._budget, self.used, self._cost, self.owner_label)
         if why is None or self._window is None:
             return why
         return f"{why}; the budget restarts in {self._window.seconds_left:.0f} s"
@@ -194,8 +194,9 @@ class SharedBudget:
 
 
 class Share:
-    """Counts the current request of one session in its shared budgets. Exiting the context manager releases the
-    request.
+    """The current request of one session, as the session's shared budgets count it.
+
+    After the context manager is exited, the budgets do not count the request as in flight any more.
     """
 
     __slots__ = ("_budgets", "_demand", "_reserved", "_waiter", "_waits_for", "arrived")
@@ -221,10 +222,10 @@ class Share:
         return not self._budgets
 
     async def admit(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until every budget has room, and count the request as in flight. If a budget is used up, return one line
-        that states which limit.
+        """Wait until every budget has room, count the request as in flight, and return None. If a budget is used up,
+        return one line that states which limit.
 
-        A request that is stopped while it waits is not counted.
+        A request that is stopped while it waits is not counted. In this case, too, the result is None.
         """
         self.release()
         self._demand = demand
@@ -234,16 +235,15 @@ class Share:
             self.release()
             raise
         finally:
-            self._leave_line()
+            self._leave_queue()
             self.arrived, self._waiter = 0, None
         if why is not None or is_stopped():
             self.release()
         return why
 
     async def _wait_until_counted(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until the budgets count the request, or the request is stopped, and return None.
-
-        If a budget is used up, return a line that states the limit.
+        """Wait until the request is counted or stopped, and return None. If a budget is used up, return one line that
+        states which limit.
         """
         while not is_stopped():
             for budget in self._budgets:
@@ -262,12 +262,12 @@ class Share:
 
     def reserve_or_queue(self) -> None:
         """Count the request as in flight and wake it, or add it to the queue of a budget without room."""
-        self._leave_line()
+        self._leave_queue()
         full = next((each for each in self._budgets if not each.is_open), None)
         if full is not None:
             self.arrived = self.arrived or next(_ARRIVALS)
             self._waits_for = full
-            insort(full.line, self, key=_arrived)
+            insort(full.queue, self, key=_arrived)
             return
         if all(each.used_up_limit() is None for each in self._budgets):
             self._reserved = self._demand
@@ -275,11 +275,11 @@ class Share:
                 budget.reserve(self._demand)
         wake(self._waiter)
 
-    def _leave_line(self) -> None:
+    def _leave_queue(self) -> None:
         """Remove the request from the queue in which it waits, if any. This does not make room for other requests."""
         if (budget := self._waits_for) is not None:
             self._waits_for = None
-            del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]
+            del budget.queue[bisect_left(budget.queue, self.arrived, key=_arrived)]
 
     @property
     def is_in_flight(self) -> bool:
@@ -311,8 +311,8 @@ class Share:
 
 def _admit_waiting(budgets: Sequence[SharedBudget]) -> None:
     """Start the waiting requests for which the budgets have room, oldest first."""
-    while found := [budget for budget in budgets if budget.line and budget.is_open]:
-        min((budget.line[0] for budget in found), key=_arrived).reserve_or_queue()
+    while found := [budget for budget in budgets if budget.queue and budget.is_open]:
+        min((budget.queue[0] for budget in found), key=_arrived).reserve_or_queue()
 
 
 class RuntimeBudgets:

@@ -3,10 +3,11 @@
 A bearer token, which a program prints, is used until shortly before it expires, and is renewed if the provider rejects
 it. Tokens are for OAuth accounts, cloud platforms, or a company's own token service.
 
-Requests to AWS are signed with Signature Version 4. A signature depends on the request. botocore, which signs, is an
-optional dependency: `pip install "llm-actors[bedrock]"`. It is imported when the first request is signed.
+Requests to AWS are signed with Signature Version 4. A signature depends on the request. The library botocore creates
+the signatures. It is an optional dependency (`pip install "llm-actors[bedrock]"`), which is imported when the first
+request is signed.
 
-This is a separate module because it imports the configuration.
+This module is separate from `actors.provider.credentials`, because it imports the configuration.
 """
 
 import json
@@ -31,7 +32,7 @@ from actors.provider.credentials import Credentials, Headers, Keys, OutgoingRequ
 COMMAND_SECONDS = 60.0
 """Maximum run time of a token command, in seconds."""
 MARGIN_SECONDS = 60.0
-"""How many seconds before its expiry a token is renewed; at most half of its lifetime."""
+"""Seconds between the renewal of a token and its expiry, but at most half of the token's lifetime."""
 MAX_TOKEN = 64 * 1024
 """Maximum number of bytes that a token command may print."""
 
@@ -61,7 +62,7 @@ def headers_of(config: Config, backend: str) -> Headers:
 
 
 def url_query_of(config: Config, backend: str) -> str:
-    """Return the query of a backend's base URL, as currently configured. It is empty if the URL has no query.
+    """Return the query of a backend's base URL, as currently configured; empty if the URL has no query.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.
@@ -71,7 +72,7 @@ def url_query_of(config: Config, backend: str) -> str:
 
 
 def _aws_keys(config: Config, backend: str) -> AwsKeys | None:
-    """Return the AWS keys of a backend, as currently configured, or None if botocore should search for keys."""
+    """Return the AWS keys that are currently configured for a backend, or None if botocore should search for keys."""
     found = config.backend(backend).credential
     return found.keys if isinstance(found, Aws) else None
 
@@ -88,8 +89,8 @@ def _key_header(config: Config, backend: str) -> Headers:
 class Tokens:
     """Credentials that consist of a bearer token, which a program prints.
 
-    All requests that wait for a token share one run of the program; if it fails, they all fail. Cancelling the request
-    that started the program kills it, and the next request starts it again.
+    All requests that wait for a token share one run of the program; if the run fails, all of these requests fail. If
+    the request that started the program is cancelled, the program is killed, and the next request starts it again.
 
     Args:
         command: The program and its arguments. No shell is involved.
@@ -235,7 +236,7 @@ class AwsSigner:
         service: AWS's name for the service, which is part of the signature.
         look_up: Returns the configured keys. It is called for each request. If it returns None, botocore searches the
             usual places: environment, shared files, container and instance roles. The search may use the network, so it
-            runs in a thread. botocore renews keys that expire.
+            runs in a thread. botocore renews keys before they expire.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Create the headers and the query that authenticate a request. They are created for each request, and never logged.
+"""Create the headers and the query that authenticate a request. Both are created for each request, and never logged.
 
 A key is looked up for each request, so that a rotated key takes effect at once. A token, which a program prints, is
 used until shortly before it expires, and is renewed if the provider rejects it. A signature depends on the request.
@@ -25,7 +25,7 @@ class OutgoingRequest(Struct, frozen=True):
 
 
 class Credentials(Protocol):
-    """The source of the headers that authenticate requests to one backend."""
+    """The source of the auth headers for requests to one backend."""
 
     async def headers(self, outgoing: OutgoingRequest) -> Headers:
         """Return the headers that authenticate one request.
@@ -61,7 +61,7 @@ class Keys:
 
 
 _VERSIONS = frozenset({"api-version", "api_version"})
-"""Parameters whose values are not secret. So error messages may contain an unknown API version."""
+"""Query parameters whose values are not secret, so that error messages may contain them."""
 
 
 def with_query(url: str, query: str) -> str:

@@ -1,7 +1,7 @@
 """Dump requests that providers rejected because of their structure, as minimal reproductions, to a hook or a directory.
 
-The runtime uses this module. Minimising takes time and file systems may be slow, so a background task does both in a
-thread. It writes one dump at a time, so that many simultaneous rejections do not starve the sessions.
+The runtime uses this module. Minimising a request takes time, and file systems may be slow, so both happen in a thread.
+Only one dump is written at a time, so that many simultaneous rejections do not starve the sessions.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,8 @@ MAX_QUEUED = 64
 T = TypeVar("T")
 
 OnRefusal: TypeAlias = Callable[[RedactedRequest], object] | str | PathLike[str]
-"""A hook, which is called in the event loop until it raises an error; or a directory, which is created if it is
-missing.
+"""Where requests that a provider rejected are dumped: a hook, which is called in the event loop until it raises an
+error; or a directory for JSON files, which is created if it is missing.
 """
 
 
@@ -46,8 +46,7 @@ class Dumps:
         self._waiting = 0
 
     def try_reserve(self) -> bool:
-        """Reserve a slot in the queue of dumps. Return False if the queue is full, or if the hook has raised an error
-        before.
+        """Reserve a slot in the queue of dumps. Return False if the queue is full, or if the hook has raised an error.
 
         The runtime counts and logs every rejection, even if it is not dumped.
         """

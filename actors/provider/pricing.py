@@ -48,7 +48,7 @@ def is_installed() -> bool:
 
 @cache
 def import_list_prices() -> None:
-    """Start importing `genai-prices` in a thread, once per process. The first price lookup waits for the import.
+    """Start importing `genai-prices` in a thread, once per process. The first lookup of a price waits for the import.
 
     The import takes a quarter of a second of CPU time. The package contains data and opens no connection.
     """
@@ -99,8 +99,8 @@ class Pricing:
     Args:
         config: The configuration, whose values take precedence.
         prices: The configured prices of models.
-        windows: Whether `window` returns only configured context windows, or context windows from `genai-prices` as
-            well.
+        windows: With `configured`, `window` returns only configured context windows; with `listed`, it also returns
+            context windows from `genai-prices`.
         clock: Returns the wall-clock time in seconds since 1970. It is needed because list prices change.
     """
 

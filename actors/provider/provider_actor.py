@@ -51,7 +51,7 @@ ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 
 
 class Meter(Struct):
-    """The state of a backend that other code may read. The counters survive a crash of the provider actor."""
+    """What other code may read about a backend. The counters survive a crash of the provider actor."""
 
     counters: Counter[str] = field(default_factory=Counter[str])
     requests: RequestCounts = field(default_factory=RequestCounts)
@@ -84,7 +84,7 @@ class ProviderActor(Actor[ProviderCommand]):
         self._admission: Admission | None = None
 
     def on_start(self, context: Context[ProviderCommand]) -> None:
-        """Create the admission, and store the context, with which rounds are started as child tasks."""
+        """Create the admission, and store the context, which starts rounds as child tasks."""
         system, name = context.system, context.ref.name.split("/")[1:2]
         self._context = context
         self._admission = Admission(

@@ -36,9 +36,9 @@ class Meters(Struct):
 
     Args:
         tools: Counts of tool calls, by backend.
-        providers: (binding, meter) for each provider actor, including stopped actors.
+        providers: The binding and the meter of each provider actor, including stopped actors.
         on_slow: Called for each slow handler, after it was counted.
-        slow: Number of handlers that blocked the event loop too long.
+        slow_handlers: Number of handlers that blocked the event loop too long.
         journal: Measurements of the journal.
         asks: Counts of the sessions' asks.
         calls: Measurements of tool calls.
@@ -47,7 +47,7 @@ class Meters(Struct):
     on_slow: Callable[[str, str, float], object]
     tools: dict[str, ToolCounts] = {}
     providers: list[tuple[Binding, Meter]] = []
-    slow: int = 0
+    slow_handlers: int = 0
     journal: JournalHealth = field(default_factory=JournalHealth)
     asks: AskCounts = field(default_factory=AskCounts)
     calls: ToolMeasures = field(default_factory=ToolMeasures)
@@ -60,13 +60,13 @@ class Meters(Struct):
 
     def record_slow_handler(self, actor: str, message: str, seconds: float) -> None:
         """Count a handler that blocked the event loop."""
-        self.slow += 1
+        self.slow_handlers += 1
         self.on_slow(actor, message, seconds)
 
     @property
     def session_activity(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats]]:
-        """A tuple: how many asks had each outcome, the numbers of queued asks, asking sessions and waiting sessions,
-        and the stats of tools.
+        """A tuple of five values: the number of asks by outcome, the number of queued asks, the number of sessions that
+        are asking, the number of sessions that are waiting, and the stats of tools by name.
         """
         asks, stages = self.asks, self.asks.stages
         outcomes = {str(outcome): count for outcome, count in asks.outcomes.items()}
@@ -121,7 +121,7 @@ class Providers:
     def __init__(self, config: "Config", transport: Transport, random: Random, meters: Meters) -> None:
         self._config, self._transport, self._random, self._meters = config, transport, random, meters
         self._count = 0
-        self.made: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
+        self.actors: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
 
     def provider(self, system: System, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return the provider actor of a pool's member. The first call for a member and binding starts the actor.
@@ -129,10 +129,10 @@ class Providers:
         Raises:
             ConfigError: The member cannot be used, or the maximum number of backends (`limits.backends`) is in use.
         """
-        if (known := self.made.get((member, binding))) is not None:
+        if (known := self.actors.get((member, binding))) is not None:
             return known
         config = self._config
-        if len(self.made) >= (most := config.limits.backends):
+        if len(self.actors) >= (most := config.limits.backends):
             raise ConfigError(
                 f"Cannot use backend {member!r}, because {most} backends are in use already; raise limits.backends"
             )
@@ -152,9 +152,9 @@ class Providers:
         self._count += 1
         name = f"provider/{backend.name}/{self._count}"
         ref: Ref[ProviderCommand] = system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
-        self.made[member, binding] = ref
-        forget = partial(self.made.pop, (member, binding), None)
-        system.watch(ref, forget)  # if an actor crashed too often, the next request starts a new one
+        self.actors[member, binding] = ref
+        forget = partial(self.actors.pop, (member, binding), None)
+        system.watch(ref, forget)  # after an actor has crashed too often, the next request starts a new one
         return ref
 
 

@@ -3,10 +3,9 @@
 A session resolves its target when a turn begins. Sessions with the same tools and system prompt share a resolver.
 
 The turn driver selects a member of a pool according to the pool's policy. Each member's provider actor reports the
-member's state. A provider actor sees the requests of all sessions to its backend, so each session benefits from the
-results of all sessions' requests. The `Affinity` belongs to one session. It records the time and size of the session's
-last request to each backend, whose prompt cache may still contain the prompt. In addition, it records with which member
-the session started in each pool, because some pools spread their sessions over the members.
+member's state, which depends on the requests of all sessions to that backend. The session's `Affinity` records the time
+and the size of the session's last request to each backend, whose prompt cache may still contain the prompt. It also
+records with which member the session started in each pool, because some pools spread their sessions over the members.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,13 @@ from msgspec.structs import asdict
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import tools_rejection_reason
-from actors.core.history.compaction import WORTH, Calibrations, Compaction, estimate_tokens, possible_savings
+from actors.core.history.compaction import (
+    MIN_SAVING,
+    Calibrations,
+    Compaction,
+    estimate_tokens,
+    possible_savings,
+)
 from actors.core.ledger import Ledger
 from actors.core.policy.routing import (
     SPREADING,
@@ -38,7 +43,7 @@ from actors.core.session.state import SessionState
 from actors.core.settings.spending import Budget, exhausted_limit
 from actors.core.stats.stats import ToolCounts
 from actors.core.transcript.diagnostics import Refusal
-from actors.core.values.identity import Binding, content_name
+from actors.core.values.identity import Binding, content_digest
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError, KernelError, ToolDefinitionError
 from actors.kernel import Ref
@@ -52,28 +57,27 @@ from actors.tools.tool import Handover
 if TYPE_CHECKING:
     from actors.config import Backend, Config
 
-PLACE_RANGE = 1 << 16
-"""Size of the range from which a process draws its first position."""
+POSITION_RANGE = 1 << 16
+"""The number of positions from which a process draws the first position in a pool at random."""
 
 
-class PoolPlaces:
-    """The positions of the members with which new sessions start, for pools that spread their sessions over the
-    members.
+class StartPositions:
+    """Assigns each new session the position of its first member, in pools that spread their sessions over the members.
 
     Each session starts one position after the previous session. A runtime has one object of this class. The first
-    position is random, so that sessions are spread even if each of many processes opens only one. If `is_seeded`, the
-    first position is 0.
+    position is random, so that sessions are spread even if each of many processes opens only one session. If
+    `is_seeded`, the first position is 0.
     """
 
     def __init__(self, random: Random, *, is_seeded: bool) -> None:
         self._random, self._is_seeded = random, is_seeded
         self._next: dict[str, int] = {}
 
-    def next_place(self, pool: str) -> int:
-        """Return the starting position of the next session in a pool."""
+    def next_position(self, pool: str) -> int:
+        """Return the start position of the next session in a pool."""
         place = self._next.get(pool)
         if place is None:
-            place = 0 if self._is_seeded else self._random.randrange(PLACE_RANGE)
+            place = 0 if self._is_seeded else self._random.randrange(POSITION_RANGE)
         self._next[pool] = place + 1
         return place
 
@@ -82,7 +86,7 @@ Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
 """A function that returns the provider actor of a pool's member."""
 BudgetsOf: TypeAlias = Callable[[str, str], tuple[SharedBudget, ...]]
 """A function that returns the budgets of a tenant and of a target."""
-Refuse: TypeAlias = Callable[[Refusal], None]
+RecordRefusal: TypeAlias = Callable[[Refusal], None]
 """A function that counts, logs and dumps a transcript that a provider rejected."""
 
 
@@ -92,7 +96,7 @@ class Resolver:
     The tools and the system prompt are part of every request to a resolved backend.
 
     Attributes:
-        places: Starting positions of sessions in pools that spread their sessions.
+        start_positions: Assigns the start positions of new sessions in pools that spread their sessions.
         compaction: When and how histories are compacted.
         calibrations: Ratios of reported to estimated tokens, by binding.
         budgets: Returns the budgets that apply to a tenant and a target.
@@ -102,7 +106,7 @@ class Resolver:
             use one.
         known_window: Returns the context window of a binding in tokens, or None if it is unknown.
         provider: Returns the provider actor of a pool's member. Raises `ConfigError` if the member cannot be used.
-        refused: Called to count, log and dump a transcript that a provider rejected because of its structure.
+        record_refusal: Counts, logs and dumps a transcript that a provider rejected because of its structure.
         handovers: The tools that hand the conversation over to another target, by name.
     """
 
@@ -118,7 +122,7 @@ class Resolver:
         self,
         config: "Config",
         provide: Provide,
-        refuse: Refuse,
+        record_refusal: RecordRefusal,
         tools: Toolset,
         system: str | None,
         counts: dict[str, ToolCounts],
@@ -127,9 +131,9 @@ class Resolver:
         calibrations: Calibrations,
         budgets: BudgetsOf,
         learned: LearnedFacts,
-        places: PoolPlaces,
+        start_positions: StartPositions,
     ) -> None:
-        self.places = places
+        self.start_positions = start_positions
         self._learned = learned
         self.compaction, self.calibrations, self.budgets = compaction, calibrations, budgets
         self.rates, self.window, self.cost = pricing.rates, pricing.window, pricing.cost
@@ -138,7 +142,7 @@ class Resolver:
         self._counts = counts
         self._config = config
         self.provider = provide
-        self.refused = refuse
+        self.record_refusal = record_refusal
         self._system = system
         self.handovers: dict[str, Handover] = {
             tool.name: tool._handover for tool in tools if tool._handover is not None
@@ -163,7 +167,7 @@ class Resolver:
     def config_digest(self) -> str:
         """A digest of the system prompt and the tools, which changes if either of them changes."""
         said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
-        return content_name(repr((self._system, said)))[:16]
+        return content_digest(repr((self._system, said)))[:16]
 
     def pool(self, target: str, *, must_fit: bool = True) -> Pool:
         """Return the pool of a target. A single backend is a pool with one member.
@@ -224,8 +228,8 @@ class Resolver:
         return self._why_no_tools(backend)
 
     def _why_no_tools(self, backend: "Backend") -> str:
-        """Return the reason why a backend accepts no tools, with a fix. Return an empty string if the backend accepts
-        tools, or if the session has none.
+        """Return the reason why a backend accepts no tools, and a fix. Return an empty string if the backend accepts
+        tools, or if the session has no tools.
         """
         if not self._tools:
             return ""
@@ -335,11 +339,10 @@ def expected_tokens(resolver: Resolver, state: SessionState, ledger: Ledger, bin
 def compaction_limit(
     resolver: Resolver, state: SessionState, ledger: Ledger, binding: Binding, before_index: int
 ) -> float | None:
-    """If a session's history must be compacted before its next request, return the limit in tokens that the request
-    would reach.
+    """Return the token limit that makes it necessary to compact a session's history before its next request.
 
-    Otherwise, return None. Return None as well if compacting the messages before index `before_index` would save too
-    little.
+    Return None if the request does not reach the limit, if there is no limit, or if compacting the messages before
+    index `before_index` would save too little.
     """
     settings, window = resolver.compaction, resolver.window(binding)
     if settings.threshold is None or window is None:
@@ -350,7 +353,7 @@ def compaction_limit(
     ratio = resolver.calibrations[binding].ratio
     return (
         most
-        if possible_savings(state.history, ledger, settings, before_index, ratio) >= most * WORTH
+        if possible_savings(state.history, ledger, settings, before_index, ratio) >= most * MIN_SAVING
         else None
     )
 
@@ -360,17 +363,17 @@ class Affinity(Struct):
     when the session is closed.
 
     Args:
-        places: For each pool, the position of the session's first member, and the number of the session's first ask in
-            the pool.
-        sent: For each backend, the loop time and the size in bytes of the last request. Recorded only for pool policies
-            that use it.
+        start_positions: By pool, the position of the session's first member, and the number of the session's first ask
+            in the pool.
+        last_requests: For each backend, the loop time and the size in bytes of the last request. Recorded only for pool
+            policies that use it.
     """
 
-    places: dict[str, tuple[int, int]] = {}
-    sent: dict[str, tuple[float, int]] = {}
+    start_positions: dict[str, tuple[int, int]] = {}
+    last_requests: dict[str, tuple[float, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.places or self.sent)
+        return bool(self.start_positions or self.last_requests)
 
 
 AFFINITY_POLICIES = frozenset(("sticky", "cheapest"))
@@ -391,11 +394,11 @@ class MemberSelector:
         self._affinity, self._ask = affinity, ask_number
 
     async def first_member(self, pool: Pool) -> str:
-        """Return the member that should answer the ask's first turn."""
+        """Return the pool member that should answer the ask's first turn."""
         if pool.policy == "manual" or len(pool.members) == 1:
             return pool.members[0]
         # before any wait, so that positions are assigned in the order of the asks
-        position = self._position(pool)
+        position = self._ask_position(pool)
         return choose_first(pool, await self._member_states(pool), position)
 
     async def next_member(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
@@ -407,25 +410,25 @@ class MemberSelector:
         if pool.policy == "manual" or len(pool.members) == 1:
             return None
         return choose_next(
-            pool, await self._member_states(pool), self._position(pool), tried, visible=visible
+            pool, await self._member_states(pool), self._ask_position(pool), tried, visible=visible
         )
 
-    def _position(self, pool: Pool) -> AskPosition:
-        """Return the data that the pool's policy needs: the number of this ask in the pool, and the position of the
-        session's first member.
+    def _ask_position(self, pool: Pool) -> AskPosition:
+        """Return what the pool's policy needs to know about this ask: its number among the session's asks in the pool,
+        and the position of the session's first member.
         """
         if pool.policy not in SPREADING:
             return AskPosition(self._ask)
-        places = self._affinity.places
-        if pool.name not in places:
-            places[pool.name] = self.resolver.places.next_place(pool.name), self._ask
-        place, first_ask = places[pool.name]
+        start_positions = self._affinity.start_positions
+        if pool.name not in start_positions:
+            start_positions[pool.name] = self.resolver.start_positions.next_position(pool.name), self._ask
+        place, first_ask = start_positions[pool.name]
         return AskPosition(self._ask - first_ask + 1, place)
 
     def record_request(self, pool: Pool, member: str, size: int) -> None:
         """Record a request to `member` of `size` bytes, for policies that prefer a backend with a warm prompt cache."""
         if pool.policy in AFFINITY_POLICIES:
-            self._affinity.sent[member] = anyio.current_time(), size
+            self._affinity.last_requests[member] = anyio.current_time(), size
 
     async def _member_states(self, pool: Pool) -> Mapping[str, Member]:
         return {name: await self._member_state(name, pool) for name in pool.members}
@@ -439,7 +442,7 @@ class MemberSelector:
             return UNKNOWN  # the same error is raised again when the member is used
         since = condition.seconds_since_failure
         failed = since is not None and since < pool.cooldown
-        at, size = self._affinity.sent.get(name, (None, 0))
+        at, size = self._affinity.last_requests.get(name, (None, 0))
         return Member(
             failed or condition.closed_for > 0,
             condition.in_flight + condition.waiting,

@@ -1,8 +1,8 @@
 """Run a round: send a request to a backend, and retry it until it is answered or finally fails.
 
 The provider actor runs each round in a child task. The adapter builds requests and decodes answers, and the transport
-sends and receives bytes. Once part of an answer was visible, a failed request is not retried, because text would appear
-twice.
+sends and receives bytes. A request that fails after part of its answer was visible is not retried, because text would
+appear twice.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure
 from actors.adapters.request import Request
 from actors.adapters.retry_after import seconds_until_quota
 from actors.core.data.persistent import Segments
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.stats.measures import RequestCounts
 from actors.core.stream_events.events import Sink
 from actors.core.stream_events.round_events import RequestFailedEvent, TextEvent, ThinkingEvent
@@ -63,12 +63,11 @@ from actors.transport import Response, Timeouts, Transport
 if TYPE_CHECKING:
     from actors.adapters.base import Decoder
 
-ERROR_BODY = 256 * 1024
+MAX_ERROR_BODY = 256 * 1024
 """Maximum number of bytes that are read from an error response."""
-ERROR_SECONDS = 2.0
-"""Maximum seconds to read an error response, because the status is already known, and some bodies never end.
-"""
-CONTINUATIONS = 8
+MAX_ERROR_SECONDS = 2.0
+"""Maximum number of seconds for reading an error response. Its status is already known, and some bodies never end."""
+MAX_CONTINUATIONS = 8
 """Maximum number of continuation requests for an answer that the provider pauses (`CONTINUATION`). After that, the
 answer stays incomplete.
 """
@@ -130,7 +129,7 @@ class Generate(Query[Generated], frozen=True):
     sink: Sink | None = None
     session: str = ""
     tenant: str = ""
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
 
 
 class Round(Struct, eq=False):
@@ -145,7 +144,7 @@ class Round(Struct, eq=False):
     _admission: Admission
     aborted: bool = False
     has_ended: bool = False
-    _here: EventLoop = field(default_factory=event_loop)
+    _loop: EventLoop = field(default_factory=event_loop)
     _made_decoder: "Decoder | None" = None  # created when the response arrives, to save memory until then
     _message: Message | None = None
     _failure: Failure | None = None
@@ -154,9 +153,9 @@ class Round(Struct, eq=False):
     _query: str = ""
     _ticket: Ticket | None = None  # the ticket of the current try
     _tries: int = 0
-    _answers: int = 0
+    _answers: int = 0  # the backend's answers at the last rate limit error of this round
     _passed_over: int = 0  # number of rate limit errors while other requests were answered
-    _tried: list[FailedTry] = []
+    _tried: tuple[FailedTry, ...] = ()
     _wait: float = 0.0
     _was_renewed: bool = False
     _visible: bool = False
@@ -178,8 +177,9 @@ class Round(Struct, eq=False):
         return self._made_decoder
 
     async def run(self, random: Random) -> None:
-        """Send the request, and retry it until it is answered or finally fails. While it waits before a retry, other
-        requests may run.
+        """Send the request, and retry it until it is answered or finally fails.
+
+        While this request waits before a retry, other requests may run.
         """
         while True:
             failure = await self._try_once()
@@ -193,7 +193,7 @@ class Round(Struct, eq=False):
             self._report_failure(self._failure, wait)
             if wait is None:
                 return
-            self._tried.append(FailedTry(self._failure, self._wait))
+            self._tried += (FailedTry(self._failure, self._wait),)
             self._wait = wait
             await anyio.sleep(wait)
             self._calls = max(self._calls, self._decoder.minted_id_count)
@@ -214,17 +214,17 @@ class Round(Struct, eq=False):
             error = type(refused).__name__
             return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after, error=error)
         failure, usage = None, None
-        self._sent, self._began, self._has_content = 0, self._here.now(), False
+        self._sent, self._began, self._has_content = 0, self._loop.now(), False
         try:
             failure = await self._send_once()
             usage = self._decoder.usage
         finally:
-            self._release_place(ticket, failure, usage)
+            self._end_try(ticket, failure, usage)
         return failure
 
-    def _release_place(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Record the end of a try, so that another request may start, and count its requests. `usage` is None if the
-        try was stopped.
+    def _end_try(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
+        """Record the end of a try, so that another request may start, and count the requests of the try. `usage` is
+        None if the try was stopped.
         """
         self._admission.record_end(ticket, failure, usage)
         status = 200 if failure is None else failure.status
@@ -271,8 +271,8 @@ class Round(Struct, eq=False):
         return self._tries > 1 and self._answers > before
 
     def _renew_token(self, failure: Failure) -> bool:
-        """Return True if the provider rejected a token, and a retry with a new token may succeed. After a second
-        rejection, return False.
+        """Return True if the provider rejected a token and a retry with a new token may succeed. Return False after a
+        second rejection.
         """
         if failure.status != 401 or self._was_renewed:
             return False
@@ -310,7 +310,7 @@ class Round(Struct, eq=False):
 
     def _earlier_tries(self) -> tuple[tuple[FailedTry, ...], float]:
         """Return the failed tries, and the seconds waited before the last try."""
-        return tuple(self._tried), self._wait
+        return self._tried, self._wait
 
     def _report_left_out(self) -> LeftOut:
         """Count, log and return the content of the answer that is missing from the message."""
@@ -342,7 +342,7 @@ class Round(Struct, eq=False):
         try:
             failure = await self._send_and_read(self._command.request.segments)
             while failure is None and (token := self._decoder.end_response()):
-                if self._continued == CONTINUATIONS:
+                if self._continued == MAX_CONTINUATIONS:
                     break
                 self._continued += 1
                 self._decoder.resume(stream=self._endpoint.stream)
@@ -369,7 +369,7 @@ class Round(Struct, eq=False):
         """
         request, endpoint = self._command.request, self._endpoint
         timeouts = timeouts_of(endpoint.timeouts, self._command.asked)
-        until = inf if timeouts.total is None else self._here.now() + timeouts.total
+        until = inf if timeouts.total is None else self._loop.now() + timeouts.total
         self._query = endpoint.query()
         url = with_query(endpoint.url.rstrip("/") + request.path, self._query)
         outgoing = OutgoingRequest(url, segments)
@@ -385,9 +385,9 @@ class Round(Struct, eq=False):
             if response.status != 200:
                 return await self._read_rejection(response)
             # the transport enforces this limit until the response's head arrives
-            with self._here.scope(deadline=until) as scope:
+            with self._loop.scope(deadline=until) as scope:
                 silence = SilenceTimeout(
-                    scope, self._here.now, endpoint.silence_timeout if endpoint.stream else None
+                    scope, self._loop.now, endpoint.silence_timeout if endpoint.stream else None
                 )
                 await self._read_answer(response, scope, silence)
             if scope.cancelled_caught and not self._decoder.ended:
@@ -397,11 +397,12 @@ class Round(Struct, eq=False):
 
     def _complete_message(self) -> None:
         """Complete the message, and emit the events that can be decoded only at the end of the answer."""
-        self._message = self._decoder.close()
-        self._emit_deltas(self._decoder.late)
+        decoder = self._decoder
+        self._message = decoder.close()
+        self._emit_deltas(decoder.late)
         self._record_first_token()
-        self._requests.answer.record(self._here.now() - self._began)
-        if withheld := self._decoder.withheld:  # the provider hid invalid parts of the request from its model
+        self._requests.answer.record(self._loop.now() - self._began)
+        if withheld := decoder.withheld:  # the provider hid invalid parts of the request from its model
             self._counters["tool_api_400_total"] += 1
             logger.input_withheld(f"round {self._command.key}", withheld)
 
@@ -421,10 +422,10 @@ class Round(Struct, eq=False):
                     decoder = self._decoder
                     self._emit_deltas(events := decoder.feed(chunk))
                     silence.record_events(events)
-                    if events and (ticket.probes or ticket.is_in_doubt):
+                    if events and (ticket.is_probe or ticket.is_in_doubt):
                         self._admission.record_answer_start(ticket)
                     if decoder.ended:
-                        scope.deadline = min(scope.deadline, self._here.now() + LINGER)
+                        scope.deadline = min(scope.deadline, self._loop.now() + LINGER)
         except ProviderFailed:
             if not self._decoder.ended:
                 raise
@@ -437,13 +438,13 @@ class Round(Struct, eq=False):
             self._made_decoder = self._new_decoder(stream=False)
 
     async def _read_rejection(self, response: Response) -> Failure:
-        """Read an error response up to `ERROR_BODY` bytes and `ERROR_SECONDS` seconds, and classify it."""
+        """Read an error response up to `MAX_ERROR_BODY` bytes and `MAX_ERROR_SECONDS` seconds, and classify it."""
         body = bytearray()
-        with self._here.scope(deadline=self._here.now() + ERROR_SECONDS), suppress(ProviderFailed):
+        with self._loop.scope(deadline=self._loop.now() + MAX_ERROR_SECONDS), suppress(ProviderFailed):
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
                     body += chunk
-                    if len(body) >= ERROR_BODY:
+                    if len(body) >= MAX_ERROR_BODY:
                         break
         from actors.adapters.classify import classify  # imported lazily, because most requests are accepted
 
@@ -452,7 +453,7 @@ class Round(Struct, eq=False):
         )
 
     def _emit_deltas(self, events: Iterable[StreamEvent]) -> None:
-        """Emit an event for each text or thinking delta, with its offset in the answer."""
+        """Emit an event for each text or thinking delta, with the delta's offset in the answer."""
         for event in events:
             match event:
                 case TextDelta(text=text):
@@ -468,8 +469,8 @@ class Round(Struct, eq=False):
                     assert_never(event)
 
     def _report_failure(self, failure: Failure, wait: float | None) -> None:
-        """Log a failed request, and notify the subscriber, if any. `wait` is the seconds until the retry, or None
-        without a retry.
+        """Log a failed request, and notify the subscriber, if any. `wait` is the number of seconds until the retry, or
+        None if there is no retry.
         """
         command, cause = self._command, Cause(failure.kind, failure.status)
         logger.request_failed(command.session, command.binding, cause, failure.error_type, wait)
@@ -481,7 +482,7 @@ class Round(Struct, eq=False):
         """Measure the time to the first token when the first delta of the answer arrives."""
         if not self._has_content:
             self._has_content = True
-            self._requests.first_token.record(self._here.now() - self._began)
+            self._requests.first_token.record(self._loop.now() - self._began)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         if not self._has_content:

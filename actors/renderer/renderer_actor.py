@@ -25,8 +25,8 @@ MAX_UNSLICED = 256
 class Render(Query[Rendered], frozen=True):
     """Render the messages of `history` that `binding` has not received yet.
 
-    `ledger` is a snapshot with the results of their calls. `is_side_request` is True if the last message is not part of
-    the session's history, so that no later request continues this one.
+    `ledger` is a snapshot that contains the results of the calls in these messages. `is_side_request` is True if the
+    last message is not part of the session's history, so that no later request continues this one.
     """
 
     binding: Binding
@@ -38,7 +38,7 @@ class Render(Query[Rendered], frozen=True):
 class Invalidate(Command, frozen=True):
     """Begin a new epoch of a binding's lane, in which the lane is rendered again from the start.
 
-    The log already contains `event`. `epoch_start` is the number of messages in the history at that time.
+    The log already contains `event`. `epoch_start` is the number of messages in the history when the epoch begins.
     """
 
     event: EpochBegan
@@ -83,12 +83,14 @@ class RendererActor(Actor[RendererCommand]):
     def lanes(self) -> Lanes:
         """The lanes, updated with every sent request. Other code may read them only once the actor is passivated."""
         sent = self._generation.sent_lanes
-        while sent:
-            self._lanes.adopt(*sent.popitem())
+        if sent:
+            for binding, lane in sent.items():
+                self._lanes.adopt(binding, lane)
+            sent.clear()  # unlike `popitem`, this frees the dict's table
         return self._lanes
 
     def _record_size(self) -> None:
-        self._generation.holding.record_size("lanes", self._lanes.size)
+        self._generation.memory_use.record_size("lanes", self._lanes.size)
 
     def on_start(self, context: Context[RendererCommand]) -> None:
         """After a crash, restore the lanes from the log."""

@@ -1,6 +1,6 @@
 """Manage the backends of a runtime, and their provider actors, prices and budgets.
 
-All sessions of the runtime share each backend's counters and the facts learned about it.
+All sessions of the runtime share the counters of each backend, and the facts learned about the backend.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from actors.provider.budgets import RuntimeBudgets
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.provider.providers import Meters, Providers
-from actors.provider.resolver import PoolPlaces, Refuse, Resolver
+from actors.provider.resolver import RecordRefusal, Resolver, StartPositions
 from actors.telemetry import logger
 from actors.tools import Toolset
 from actors.transport import Transport
@@ -33,7 +33,7 @@ from actors.transport import Transport
 if TYPE_CHECKING:
     from actors.config import Config
 
-LANES = 256
+MAX_CACHED_RULES = 256
 """Maximum number of bindings whose rules are cached."""
 
 
@@ -64,7 +64,7 @@ class RuntimeBackends:
         prices: Prices | None,
         compaction: Compaction | None,
         budgets: Mapping[str, Budget] | None,
-        on_refusal: Refuse,
+        on_refusal: RecordRefusal,
     ) -> None:
         settings = config.settings
         self._config, self._on_refusal = config, on_refusal
@@ -76,11 +76,11 @@ class RuntimeBackends:
             config.check_backend(summarizer)
         self._pricing = Pricing(config, self.prices, self.compaction.windows)
         self._calibrations, self.learned = Calibrations(), LearnedFacts()
-        self._places = PoolPlaces(random, is_seeded=is_seeded)
+        self._start_positions = StartPositions(random, is_seeded=is_seeded)
         self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
         self.meters: Meters = Meters(logger.slow_handler)
         self.providers: Providers = Providers(config, transport, random, self.meters)
-        self.rules: Rules = lru_cache(LANES)(self._rules)
+        self.rules: Rules = lru_cache(MAX_CACHED_RULES)(self._rules)
         """Returns the rendering rules of a binding."""
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], Resolver] = WeakValueDictionary()
         self._system: System
@@ -92,7 +92,7 @@ class RuntimeBackends:
         self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.loop, system.now)
 
     def resolver(self, tools: Toolset, system: str | None) -> Resolver:
-        """Return the resolver, which all sessions with these tools and this system prompt share."""
+        """Return the resolver that all sessions with these tools and this system prompt share."""
         if (known := self._resolvers.get((tools, system))) is None:
             known = self._resolvers[tools, system] = Resolver(
                 self._config,
@@ -106,7 +106,7 @@ class RuntimeBackends:
                 self._calibrations,
                 self.budgets.budgets_of,
                 self.learned,
-                self._places,
+                self._start_positions,
             )
         return known
 

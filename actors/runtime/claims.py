@@ -1,12 +1,12 @@
 """Claim sessions in the journal, and read and check the logs of claimed sessions.
 
-A claim gives one host the exclusive right to write a session's log. If it is not released, no other host can claim the
+A claim gives one host the exclusive right to write a session's log. While a claim is held, no other host can claim the
 session as long as this host lives. So a claim that is not passed on to a started session is released. The journal makes
 a claim even if the caller has been cancelled and does not receive the answer. So the journal's task passes each new
 claim to the caller's `_PendingClaim`, which releases the claim if the caller has been cancelled.
 
-When a session is resumed, its log is read and checked after the claim, so no other host writes to the log, and its
-unfinished ask is found. The session's actors close an interrupted turn and its calls (`actors.session.child_tasks`).
+The log of a resumed session is read and checked only after the claim, when no other host can write to it. If the log
+ends with an interrupted turn, the session's actors close the turn and its calls (`actors.session.child_tasks`).
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -68,7 +68,9 @@ class _PendingClaim(Struct):
         self._release()
 
     def _release(self) -> None:
-        if self.claim is not None and self.claim.fence:  # 0 if nothing was claimed, because there is no log
+        if (
+            self.claim is not None and self.claim.fence
+        ):  # `fence` is 0 if nothing was claimed, because there is no log
             self.host.release(self.session, self.claim.fence)
 
 
@@ -78,8 +80,8 @@ async def claim_session(host: SessionHost, session: str, *, existing: bool = Fal
     Args:
         host: The host that claims the session.
         session: Id of the session.
-        existing: Claim the session only if it has a log. Otherwise, the returned claim has `last` 0 and need not be
-            released.
+        existing: True to claim the session only if it has a log. If it has none, the `last` of the returned claim is 0,
+            and the claim need not be released.
 
     Raises:
         SessionLeased: Another host has claimed the session.
@@ -111,9 +113,9 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
 
 
 class Claims:
-    """The ids that a caller has reserved and claimed, and the logs that it has written.
+    """The session ids that a caller has reserved and claimed, and the logs that the caller has written.
 
-    When a session starts, it takes over its claim (`hand_over`). If the `claiming` block raises an error, the logs of
+    A session that starts takes over its claim (`hand_over`). If the `claiming` block raises an error, the logs of
     sessions that have not started are deleted.
 
     Args:
@@ -224,9 +226,9 @@ class Claims:
 
 @asynccontextmanager
 async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerator[Claims]:
-    """Provide the `Claims` of a caller. If the `with` block raises an error, delete the logs that it wrote.
+    """Provide the `Claims` of a caller. If the `with` block raises an error, delete the logs that the block wrote.
 
-    If the caller is cancelled, it does not wait for the deletion.
+    A cancelled caller does not wait for the deletion.
     """
     claims = Claims(host, registry)
     try:
@@ -286,12 +288,14 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
             f"The log of session {session!r} does not begin with an 'opened' event", session=session, number=1
         )
     if replay.state.closed:
-        raise SessionClosedForGood(f"Session {session!r} was closed for good; fork it, or open another")
+        raise SessionClosedForGood(
+            f"Session {session!r} was closed and cannot be resumed; fork it, or open another session"
+        )
     return replay.opened, replay
 
 
 def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # Any: any type, or a JSON Schema
-    """Return the output type of an ask that waits for its caller, from the argument `output=`.
+    """Return the output type of a paused ask, from the argument `output=`.
 
     Without `output=`, or if no ask waits, return None.
 
@@ -309,21 +313,21 @@ def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # A
 
 
 def unfinished_asks(
-    replay: Replay, output: Output[Any] | None, most_waiting: int
+    replay: Replay, output: Output[Any] | None, max_queued: int
 ) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: any answer type
     """Return the pending asks of a resumed session, and the sink that receives the result of its interrupted ask.
 
-    The interrupted ask ends as if the session's actors had crashed while it was in flight. The sink is None if no ask
-    was interrupted. If, in addition, no `output` is given, the pending asks are None.
+    The interrupted ask ends as if the session's actors had crashed during the ask. If no ask was interrupted, the sink
+    is None. If, in addition, `output` is None, the pending asks are None as well.
 
     Args:
         replay: The state, ledger and lanes rebuilt from the log.
         output: The output type of the waiting or interrupted ask.
-        most_waiting: Maximum number of queued asks.
+        max_queued: Maximum number of queued asks.
     """
     if not needs_recovery(replay.state):
-        return None if output is None else PendingAsks(most_waiting, output_type=output), None
+        return None if output is None else PendingAsks(max_queued, output_type=output), None
     name = replay.state.session
     sink = AnswerSink(lambda: SessionClosed(f"Session {name!r} could not be resumed: it crashed"))
     lost = Submit(pack(Message("user")), sink, copy_context())
-    return PendingAsks(most_waiting, current=lost, output_type=output), sink
+    return PendingAsks(max_queued, current=lost, output_type=output), sink

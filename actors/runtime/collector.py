@@ -30,9 +30,9 @@ TUNED: Final[Thresholds] = (50_000, 20, 20)
 With 1,500 concurrent turns, a turn takes 3.1 ms with these thresholds, 3.5 ms with 10,000, 10 and 10, and 4.4 ms with
 the defaults (Python 3.11).
 """
-CROWD = 500
+MANY_SESSIONS = 500
 """If at least this many sessions have actors, the runtime logs advice about the collector."""
-LOW = 5_000
+LOW_THRESHOLD = 5_000
 """The advice about the collector is logged only if the first threshold is lower than this number."""
 
 
@@ -86,11 +86,11 @@ class CollectorTuning:
             self.end_tuning("tuned")
 
     def advise(self, sessions: int) -> None:
-        """If at least `CROWD` sessions have actors and the thresholds are low, log once how to tune the collector."""
-        if sessions < CROWD or self._has_advised:
+        """Log once how to tune the collector, if many sessions have actors and the thresholds are low."""
+        if sessions < MANY_SESSIONS or self._has_advised:
             return
         self._has_advised = True
-        if gc.isenabled() and 0 < gc.get_threshold()[0] < LOW:
+        if gc.isenabled() and 0 < gc.get_threshold()[0] < LOW_THRESHOLD:
             logger.collector_untuned(sessions)
 
     def reset_after_fork(self) -> None:

@@ -1,8 +1,8 @@
 """Delete the log of a session together with the logs of all its direct and indirect subagents.
 
-A session's log contains its tool calls, and the ids of its subagents are derived from these calls. The first event of a
-subagent's log contains the key of its parent. A session whose id merely looks like a subagent's is not deleted, because
-a program may have chosen the id.
+A session's log contains the session's tool calls, and the ids of the subagents are derived from these calls. The first
+event of a subagent's log contains the key of the parent session. A session whose id only looks like that of a subagent
+is not deleted, because a program may have chosen the id.
 
 Sessions that are open in this runtime are closed first. Their ids are reserved in the meantime, so that no caller opens
 the sessions.
@@ -50,7 +50,7 @@ OnEvents: TypeAlias = Callable[[str, Sequence[LogEvent]], Awaitable[None]]
 
 
 async def was_used_before(journal: Ref[JournalCommand], session: str, time: float) -> bool:
-    """Return True if a session was last used before `time` (in seconds since 1970), or has no entry in the journal."""
+    """Return True if a session was last used before `time` (seconds since 1970), or has no entry in the journal."""
     entry = await journal.ask(FindSession(session))
     return entry is None or entry.used < time
 
@@ -99,8 +99,9 @@ async def delete_unused(
     Args:
         journal: The journal actor.
         sessions: Maps the id of each session to the number that its last event had when the session was listed.
-        reserve: Reserves ids in this runtime, so that the sessions are not opened. Returns False if one of them is in
-            use.
+        reserve: Reserves ids in this runtime, so that the sessions are not opened. Returns False, and reserves nothing,
+            if one of the ids is in use.
+        throttle: Makes the search for subagents pause while writes are pending.
 
     Raises:
         JournalUnavailable: The journal cannot be written.
@@ -207,7 +208,7 @@ async def existing_parent(journal: Ref[JournalCommand], session: str) -> str | N
 
 
 class Branch(Struct, frozen=True):
-    """Data from a session's log that is needed to find its subagents.
+    """The values from a session's log that are needed to find its subagents.
 
     Args:
         name: Id of the session.

@@ -104,9 +104,11 @@ class SessionCaller:
         """
         self._check_caller()
         sink = AnswerSink(self._ended_error)
-        heard = self._lifecycle.host.readers.shared_sink(self.id, sink) if text else sink
+        shared_sink = self._lifecycle.host.readers.shared_sink(self.id, sink) if text else sink
         message = pack(Message("user", (Text(text),) if text else ()))
-        await self._send(Submit(message, heard, copy_context(), operation), lambda actors: actors.session)
+        await self._send(
+            Submit(message, shared_sink, copy_context(), operation), lambda actors: actors.session
+        )
         return await sink.outcome()
 
     def _prepare_stream(
@@ -132,8 +134,9 @@ class SessionCaller:
         output: Any = None,  # Any: any type, or a JSON Schema
         key: str | None = None,
     ) -> Callable[[], Awaitable[None]]:
-        """Return an async function that submits an ask, or results and decisions. It uses the context variables of this
-        call.
+        """Return an async function that submits an ask, or results and decisions.
+
+        The context variables of this call apply to the ask.
 
         Raises:
             ConfigError: An argument is invalid, or the arguments cannot be combined.
@@ -175,10 +178,7 @@ class SessionCaller:
         )
 
     async def _deliver(self, command: Submit | Resolve) -> None:
-        """Send a command.
-
-        If the session rejects it, close the command's stream with the error, then raise the error.
-        """
+        """Send a command. If the session rejects the command, close its stream with the error, then raise the error."""
         try:
             await self._send(command, lambda actors: actors.session)
         except ActorsError as error:
@@ -227,5 +227,5 @@ class SessionCaller:
     def _ended_error(self) -> ActorsError:
         """Return the error for callers of a session that has ended."""
         return copy_error(self._lifecycle.end_error) or SessionClosed(
-            f"Session {self.id!r} has ended; open another"
+            f"Session {self.id!r} has ended; open another session"
         )

@@ -1,10 +1,10 @@
 """End a session on this host so that another host can continue it: either release it, or hand it over.
 
 During a departure, commands that would change the session wait (`SessionLifecycle.wait_departed`). The turn in flight
-has a time limit, after which it is cancelled, as when the runtime exits. Queued asks end with an error, which gives the
-next host if it is known. A turn that waits for its caller stays open in the log. Once all events are written, the
-storage releases the session or assigns it to the other host, and the session ends on this host. If the storage fails,
-the session stays on this host and remains usable.
+has a time limit, after which it is cancelled, as when the runtime exits. Queued asks end with an error, which names the
+next host if it is known. A paused turn stays open in the log. Once all events are written, the storage releases the
+session or assigns it to the other host, and the session ends on this host. If the storage fails, the session stays on
+this host and remains usable.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,9 +21,9 @@ from actors.session.pending import copy_error
 
 POLL = 0.05
 """Seconds between two checks whether the turn in flight has ended. Usually, an event reports the end earlier."""
-CANCELLING = 5.0
+CANCEL_TIMEOUT = 5.0
 """Maximum seconds to wait for the turn in flight to end after it was cancelled."""
-PASSIVATING = 1.0
+PASSIVATE_TIMEOUT = 1.0
 """Maximum seconds to wait for queries in progress before the actors are stopped."""
 
 Transfer: TypeAlias = Callable[[], Awaitable[None]]
@@ -99,16 +99,16 @@ async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: fl
     lifecycle.drop_queued(error)
     while lifecycle.is_asking and (left := until - anyio.current_time()) > 0:
         await lifecycle.wait_for_ask_end(min(POLL, left))
-    with anyio.move_on_after(CANCELLING):
+    with anyio.move_on_after(CANCEL_TIMEOUT):
         await lifecycle.interrupt_asks()
         await lifecycle.actors_ended()
-    until = anyio.current_time() + PASSIVATING
-    while not lifecycle.passivate() and not lifecycle.runs_tools and anyio.current_time() < until:  # noqa: ASYNC110  queries end unannounced
+    until = anyio.current_time() + PASSIVATE_TIMEOUT
+    while not lifecycle.passivate() and not lifecycle.runs_tools and anyio.current_time() < until:  # noqa: ASYNC110  no event reports the end of a query
         await anyio.sleep(POLL)
 
 
 async def _end(lifecycle: SessionLifecycle, error: ActorsError) -> None:
-    """End the session on this host. If a tool is still running, the session still has actors, so stop them.
+    """End the session on this host, then stop its actors, if they still exist because a tool is running.
 
     Later uses of the session raise `error`.
     """

@@ -108,7 +108,7 @@ class Session(SessionCaller):
     ) -> AskResult:
         """Send a message to the model, run the tools that it calls, and return the result of the ask.
 
-        With `results` or `approvals` instead of a message, continue the turn that waits for its caller; `pending` lists
+        With `results` or `approvals` instead of a message, continue the paused turn; `pending` lists
         the calls for which it waits. The results and decisions passed to one `ask` are recorded together or rejected
         together, before any queued ask runs. Once no call is pending, the turn continues on the same binding with its
         own settings; until then, the returned status is `awaiting`. If no turn waits for any of the results, the status
@@ -143,7 +143,7 @@ class Session(SessionCaller):
             DecisionRefused: The digest of a decision differs from that of its call, or the decision has invalid
                 arguments. Nothing is recorded.
             QueueFull: Too many asks are queued, or too many results wait to be recorded; or this ask was queued for
-                `timeout` seconds while an earlier turn waited for its caller.
+                `timeout` seconds while an earlier turn was paused.
             ReentrantCall: A tool of this session called this method.
             WrongEventLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ended before the ask.
@@ -197,12 +197,12 @@ class Session(SessionCaller):
     ) -> TextStream:
         """Send a message as `ask` does, and stream the answer: `async for text in session.stream_text("...")`.
 
-        With `results` or `approvals`, continue the turn that waits for its caller, and stream the remainder of its
+        With `results` or `approvals`, continue the paused turn, and stream the remainder of its
         text.
 
         The first iteration sends the ask, with the context variables of this call. A blank line separates the texts of
         two rounds. If the ask fails, the loop raises `AskFailed` after the last text. If the ask is cancelled, is
-        interrupted or waits for its caller, the loop ends, and the stream's `result` has the status. Breaking out of
+        interrupted or is paused, the loop ends, and the stream's `result` has the status. Breaking out of
         the loop, `aclose` and cancelling the reader do not stop the turn; `cancel` does. This method raises the errors
         of `ask` that concern the arguments and the caller; the loop raises all other errors of `ask`.
         """
@@ -369,7 +369,7 @@ class Session(SessionCaller):
         Raises:
             ConfigError: The history does not contain turn `to`: it never existed, was replaced by a summary, or was
                 removed by a rewind.
-            SessionError: A turn waits for its caller. Cancel it first.
+            SessionError: A turn is paused. Cancel it first.
             QueueFull: Too many asks are queued.
         """
         return (call := HostRewind(to)).value(self.id, await self._run_operation(call))
@@ -377,10 +377,9 @@ class Session(SessionCaller):
     async def release(self, *, timeout: float = 30.0) -> None:
         """End the session on this host without closing its log, so that any host can claim the session at once.
 
-        The method first waits for the turn in flight. Queued asks end with `SessionClosed`. A turn that waits for its
-        caller stays open in the log. When the method returns, all events are written. From then on, this handle and the
-        readers of `events` raise `SessionClosed`; `Runtime.claim` returns a new handle. If the caller is cancelled, the
-        release continues.
+        The method first waits for the turn in flight. Queued asks end with `SessionClosed`. A paused turn stays open in
+        the log. When the method returns, all events are written. From then on, this handle and the readers of `events`
+        raise `SessionClosed`; `Runtime.claim` returns a new handle. If the caller is cancelled, the release continues.
 
         Args:
             timeout: Seconds to wait for the turn in flight before its ask is cancelled. An ask with a `key` can be

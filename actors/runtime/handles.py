@@ -23,7 +23,7 @@ class SessionOpening(Coroutine[Any, Any, "Session"]):  # Any: set by the event l
 
     A session from `await` stays open until `Session.close`. `async with` releases the session on exit. Once every
     caller has released the session, it hibernates or, if its log is in memory, is closed. An ask in flight is not
-    stopped: the session is closed once the ask has ended and no turn waits for its caller.
+    stopped: the session is closed once the ask has ended and no turn is paused.
     """
 
     __slots__ = ("_opening", "_session")

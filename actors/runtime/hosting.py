@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from actors.core.data.truncate import SizeLimits
 from actors.core.stats.stats import RuntimeStats, Stalls
-from actors.journal.journal_actor import BATCH, JournalActor
+from actors.journal.journal_actor import MAX_BATCH, JournalActor
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
 from actors.kernel import SHARED, System
@@ -87,7 +87,7 @@ def runtime_stats(host: SessionHost, open_sessions: int, refusals: int, stalls: 
     """
     meters, storage, residency = host.backends.meters, host.storage, host.residency
     journal = meters.journal.stats(
-        storage.durability, storage.lease, storage.sizes, host.journal.waiting, BATCH, host.system.now()
+        storage.durability, storage.lease, storage.sizes, host.journal.waiting, MAX_BATCH, host.system.now()
     )
     counted = (
         host.backends.stats,
@@ -96,7 +96,7 @@ def runtime_stats(host: SessionHost, open_sessions: int, refusals: int, stalls: 
         residency.held.total,
         refusals,
         host.quarantine.by_tool(),
-        meters.slow,
+        meters.slow_handlers,
         stalls,
         journal,
     )

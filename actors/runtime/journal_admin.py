@@ -3,9 +3,9 @@
 The journal actor does most of the work; `SessionOpener` writes logs, and `SessionRemoval` ends open sessions.
 
 If the caller of a backup is cancelled, the backup stops and its file is removed. anyio notifies a worker thread if a
-cancel scope is cancelled, but not of a native cancellation, for example by `asyncio.timeout`, which ends only the
-caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A second native
-cancellation ends the caller's wait at once; the host still waits for the thread, which removes its copy.
+cancel scope is cancelled. It does not notify the thread of a native cancellation, for example by `asyncio.timeout`,
+which ends only the caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A
+second native cancellation ends the caller's wait at once; the host still waits for the thread, which removes its copy.
 """
 
 from collections import deque
@@ -65,12 +65,12 @@ class HostAccess(NamedTuple):
     """Two functions that return a runtime's host or raise an error.
 
     Args:
-        running: Raises an error unless the runtime is running.
-        opening: Raises an error unless the runtime is running and accepts new sessions.
+        running_host: Raises an error unless the runtime is running.
+        opening_host: Raises an error unless the runtime is running and accepts new sessions.
     """
 
-    running: Callable[[], SessionHost]
-    opening: Callable[[], SessionHost]
+    running_host: Callable[[], SessionHost]
+    opening_host: Callable[[], SessionHost]
 
 
 class JournalAdmin:
@@ -84,7 +84,7 @@ class JournalAdmin:
 
     def _host(self) -> SessionHost:
         """Return the host, after checking that the runtime is running and the caller is on its event loop."""
-        host = self._access.running()
+        host = self._access.running_host()
         host.check_event_loop()
         return host
 
@@ -101,8 +101,8 @@ class JournalAdmin:
         """Return the sessions that have a log, whether or not they are open, most recently used first.
 
         Tenant and state are indexed, so the cost of a page depends only on its size. Titles are not indexed, and
-        metadata only in Postgres: to find other titles and metadata, the sessions with the given tenant and state are
-        examined until `limit` sessions match. No logs are read.
+        metadata are indexed only in Postgres. A search by values without an index examines the sessions that meet all
+        other conditions, until `limit` sessions match. No logs are read.
 
         Args:
             tenant: Only sessions of this tenant; `""` for sessions without a tenant.
@@ -201,7 +201,7 @@ class JournalAdmin:
         """Copy a session up to event number `at` to a new session, and return the new id for `Runtime.resume`.
 
         The source does not change, and may be in use. Calls that were running at that event end as `outcome_unknown` in
-        the fork, and do not run again. If a turn is waiting for its caller at that event, it waits in both sessions.
+        the fork, and do not run again. If a turn is paused at that event, it waits in both sessions.
 
         Args:
             source: Id of a session that has a log, open or not.
@@ -249,7 +249,8 @@ class JournalAdmin:
 
         Afterwards, a SQLite file is rewritten and its write-ahead log is emptied, so that no deleted data remains. The
         result is verified: `Deletion.remaining` lists data that does remain, with the reason, such as a program that
-        still reads the file. A Postgres server keeps deleted rows until `VACUUM FULL`; until then, they are reported.
+        still reads the file. A Postgres server keeps deleted rows until `VACUUM FULL`; until then, `remaining` lists
+        them.
 
         If the caller is cancelled, the current session is still deleted, but no further session.
 
@@ -313,7 +314,7 @@ class JournalAdmin:
         return before
 
     def _session_opener(self) -> SessionOpener:
-        return SessionOpener(self._access.opening(), self._registry)
+        return SessionOpener(self._access.opening_host(), self._registry)
 
     def _session_removal(self, host: SessionHost) -> SessionRemoval:
         return SessionRemoval(host, self._registry, self._drop_refusals)

@@ -41,7 +41,7 @@ from actors.session.records import SessionAskTracker
 from actors.telemetry import logger
 from actors.tools import Toolset
 
-OBJECTS = 4096
+OBJECT_BYTES = 4096
 """Estimated bytes of a session's objects while it is in memory, without its messages, calls and lanes."""
 
 
@@ -54,14 +54,15 @@ class SessionLifecycle:
         configuration: The session's target, system prompt and tools. The session's toolsets are released when the
             session ends.
         replay: The state, ledger and lanes rebuilt from the session's log.
-        resolver: Resolves the session's target. It is kept with the replay until the first use.
-        pending: The asks of a turn that waits for its caller. They are needed only if the answer has a type, which the
-            log does not contain.
+        resolver: Resolves the session's target. The resolver is kept together with the replay, until the first use.
+        pending: The asks of a session whose turn is paused. They are passed only to keep the type of the
+            answer, which the log does not contain.
 
-    Attributes that are not arguments: `above` is the call that opened the session, if it is a subagent. `used` is the
-    session's usage when its actors last ended. `end_error` is the error that later uses of the session raise, if
-    another host has claimed it or may claim it. `departure` is the task that releases the session or hands it over
-    (`actors.runtime.departure`). `handles` is the number of callers that hold the session (`actors.runtime.handles`).
+    Attributes that are not arguments: `parent_call` is the call that opened the session, if the session is a subagent.
+    `used` is the session's usage when its actors last ended. `end_error` is the error that later uses of the session
+    raise, if another host has claimed the session or may claim it. `departure` is the task that releases the session or
+    hands it over (`actors.runtime.departure`). `handles` is the number of callers that hold the session, and
+    `is_given_back` is True once a caller has released it (`actors.runtime.handles`).
     """
 
     __slots__ = (
@@ -74,14 +75,14 @@ class SessionLifecycle:
         "_resolver",
         "_state",
         "_submitting",
-        "above",
         "configuration",
         "departure",
         "end_error",
         "handles",
-        "holding",
         "host",
         "is_given_back",
+        "memory_use",
+        "parent_call",
         "record",
         "spec",
         "used",
@@ -104,9 +105,9 @@ class SessionLifecycle:
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
         self.record: SessionAskTracker = SessionAskTracker(spec.name, host.backends.meters.asks, host.advise)
-        self.holding: MemoryUse = MemoryUse(host.residency.held)
+        self.memory_use: MemoryUse = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
-        self.above: ParentCall | None = None
+        self.parent_call: ParentCall | None = None
         self.used: SessionUsage | None = replay.state.used
         self.end_error: ActorsError | None = None
         self.departure: HostTask | None = None
@@ -121,17 +122,17 @@ class SessionLifecycle:
         self._add_to_residency(replay)
 
     def _add_to_residency(self, replay: Replay) -> None:
-        """Add the session to the host's sessions in memory, with the values that depend on its replay."""
+        """Add the session to the host's sessions in memory, with the sizes and the pending calls from its replay."""
         state = replay.state
         self.record.pending_calls = pending_calls(state, state.ledger)
         self._enter_idle_stage()
-        self.holding.record_size("messages", state.size)
-        self.holding.record_size("calls", state.ledger.size)
-        self.holding.record_size("objects", OBJECTS)
+        self.memory_use.record_size("messages", state.size)
+        self.memory_use.record_size("calls", state.ledger.size)
+        self.memory_use.record_size("objects", OBJECT_BYTES)
         self.host.residency.add_folded(self)
 
     def _enter_idle_stage(self) -> None:
-        """Record that no ask is running: the session is `awaiting` if a turn waits for its caller, otherwise `idle`."""
+        """Record that no ask is running: the session is `awaiting` if a turn is paused, otherwise `idle`."""
         self.record.record_phase("awaiting" if self.record.pending_calls else "idle")
 
     # Properties of the session
@@ -168,7 +169,7 @@ class SessionLifecycle:
 
     @property
     def busy(self) -> bool:
-        """True if an ask is in flight or queued, or a turn waits for its caller."""
+        """True if an ask is in flight or queued, or a turn is paused."""
         return bool(self.pending_calls) or (self.actors is not None and self.actors.busy)
 
     @property
@@ -189,7 +190,9 @@ class SessionLifecycle:
         return action
 
     def activate(self) -> SessionActors:
-        """Return the session's actors, which are created if there are none. Idle actors may end at the next `await`.
+        """Return the session's actors, which are created if there are none.
+
+        The actors may be passivated at the caller's next `await` if they are idle then.
 
         Raises:
             ActorStopped: The session has ended, or the system is shutting down.
@@ -198,17 +201,19 @@ class SessionLifecycle:
             ShuttingDown: The system is shutting down.
         """
         if self._state == "ended" or not self.host.running:
-            raise copy_error(self.end_error) or ActorStopped(f"Session {self.name!r} has ended; open another")
+            raise copy_error(self.end_error) or ActorStopped(
+                f"Session {self.name!r} has ended; open another session"
+            )
         match self._apply_event("use"):
             case "read":
                 self._make_actors()
                 self.host.residency.reuse.count_rebuild()
             case "restore":
-                # the resolver is set only before the first use, which does not count as a hit
+                # before the first use, which does not count as a hit, `_resolver` is set
                 self.host.residency.reuse.hits += self._resolver is None
                 self._make_actors()
             case "restart":
-                self.holding.record_size("objects", OBJECTS)
+                self.memory_use.record_size("objects", OBJECT_BYTES)
                 self.current.start()
             case _:
                 self.host.residency.reuse.hits += 1
@@ -224,14 +229,14 @@ class SessionLifecycle:
     def _make_actors(self) -> None:
         """Create the actors, from the replay if it is in memory, otherwise from the log."""
         self.host.residency.remove_folded(self)
-        self.holding.record_size("objects", OBJECTS)
-        pending = self._pending or PendingAsks(self.host.most_waiting)
-        pending.on_rest, pending.record = self.on_ask_end, self.record
+        self.memory_use.record_size("objects", OBJECT_BYTES)
+        pending = self._pending or PendingAsks(self.host.max_queued)
+        pending.on_ask_end, pending.record = self.on_ask_end, self.record
         self._actors = SessionActors(
             self.spec,
             self.host,
             self.configuration,
-            self.holding,
+            self.memory_use,
             pending,
             self._affinity or Affinity(),
             ActorHooks(partial(prepare_change, self.configuration, self.host), self._handle_actors_end),
@@ -260,19 +265,20 @@ class SessionLifecycle:
             self._count_evicted()
 
     def _count_evicted(self) -> None:
-        """Update the memory count of a session whose state was removed from memory. If its log is in memory, it still
-        counts.
+        """Update the memory count of a session whose state was removed from memory.
+
+        The messages and calls of a log in memory still count.
         """
-        self.holding.record_size("lanes", 0)
-        self.holding.record_size("objects", 0)
+        self.memory_use.record_size("lanes", 0)
+        self.memory_use.record_size("objects", 0)
         if self.host.is_durable:
-            self.holding.release()
+            self.memory_use.release()
 
     def _handle_actors_end(self, error: JournalError | None) -> None:
-        """Suspend the session if the journal failed; otherwise end the session.
+        """Suspend the session if the journal failed. End it if it was claimed elsewhere, or crashed too often.
 
-        The session ends if another host has claimed it, or if its actors crashed too often. `error` is the journal's
-        error that ended the actors; None if they crashed.
+        `error` is the journal's error that ended the actors, `Fenced` if another host has claimed the session. It is
+        None if the actors crashed.
         """
         if error is None or isinstance(error, Fenced):
             self.end(error)
@@ -296,7 +302,7 @@ class SessionLifecycle:
         self.record.record_phase("ended")
         if isinstance(error, Fenced):
             logger.session_fenced(self.name, error)
-        self.holding.release()
+        self.memory_use.release()
         self.configuration.release_toolsets()
         self.host.remove_session(self)
 
@@ -304,7 +310,7 @@ class SessionLifecycle:
 
     def sink_with_readers(self, sink: Sink, variables: Context) -> Sink:
         """Return a sink that passes an ask's events to `sink`, to the session's readers and to tracing."""
-        sink = sink if self.above is None else self.above.sink_for(self.name, sink)
+        sink = sink if self.parent_call is None else self.parent_call.sink_for(self.name, sink)
         shared, tracing = self.host.readers.shared_sink(self.name, sink), self.host.tracing
         return shared if tracing is None else tracing.attach(self.name, shared, variables)
 
@@ -350,7 +356,7 @@ class SessionLifecycle:
 
         The log stays open, so the session can be resumed.
         """
-        if self.handles or self.closing is not None or self.name in self.host.readers.following:
+        if self.handles or self.closing is not None or self.name in self.host.readers.subscribers:
             return False
         if self.is_departing:
             return False
@@ -363,7 +369,7 @@ class SessionLifecycle:
 
     @property
     def is_asking(self) -> bool:
-        """True if an ask is in flight or queued. A turn that waits for its caller does not count."""
+        """True if an ask is in flight or queued. A paused turn does not count."""
         return self.actors is not None and self.actors.busy
 
     @property
@@ -377,7 +383,7 @@ class SessionLifecycle:
             self.actors.pending.drop_queued(error)
 
     async def wait_for_ask_end(self, seconds: float) -> None:
-        """Wait until an ask has ended or its turn waits for its caller, but at most `seconds` seconds."""
+        """Wait until an ask has ended or its turn is paused, but at most `seconds` seconds."""
         self._ask_end = anyio.Event()
         with anyio.move_on_after(seconds):
             await self._ask_end.wait()

@@ -29,7 +29,7 @@ from actors.runtime.registry import SessionRegistry
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.executor import sessions_in_call
 
-AT_ONCE = 64
+MAX_CONCURRENT = 64
 """Maximum number of sessions that move at the same time."""
 PASSES = 3
 """Maximum number of passes of `drain` over the open sessions. Sessions may still be opened during the first pass."""
@@ -37,10 +37,11 @@ TRIES = 3
 """Maximum number of hosts to try for one session, if a host ends or starts to drain during the movement."""
 PAGES = 1000
 """Maximum number of pages of unopened sessions."""
-REFRESH = 1.0
+REFRESH_INTERVAL = 1.0
 """Seconds between two reads of the list of hosts. In between, moved sessions are added to the counts in the list."""
-EVEN = 0.2
-"""The load counts as even if each host's number of sessions differs from the mean by at most this fraction of it."""
+TOLERANCE = 0.2
+"""The load counts as even if each host's number of sessions differs from the mean by at most this fraction of the mean.
+"""
 
 
 class OtherHosts:
@@ -58,7 +59,7 @@ class OtherHosts:
         self._refreshing = anyio.Lock()
         self._until = 0.0
         self.own: Host | None = None
-        """The row of this host; None if this storage is not a host yet."""
+        """This host in the list of hosts; None if the storage has not registered this host yet."""
 
     @property
     def all(self) -> list[Host]:
@@ -74,12 +75,12 @@ class OtherHosts:
             for name, host in found.items()
             if host.state == "serving" and host.address
         }
-        self._until = anyio.current_time() + REFRESH
+        self._until = anyio.current_time() + REFRESH_INTERVAL
 
     async def choose(self, below: float | None = None) -> Host | None:
-        """Return the host with the fewest sessions, and count one more session for it. Return None if there is no host.
+        """Return the host with the fewest sessions, and count one more session for that host.
 
-        Call `finish` after the movement.
+        Return None if there is no host. Call `finish` after the movement.
 
         Args:
             below: Return only a host that has fewer sessions than this number.
@@ -123,7 +124,7 @@ class SessionMover:
     ) -> None:
         self._host, self._registry, self._timeout = host, registry, timeout
         self._pause, self._due = 1 / rate, 0.0
-        self._slots = anyio.Semaphore(AT_ONCE)
+        self._slots = anyio.Semaphore(MAX_CONCURRENT)
         self.others: OtherHosts = OtherHosts(host)
         self._handed_over, self._released = list[str](), list[str]()
 
@@ -172,7 +173,7 @@ class SessionMover:
         if own is None or not others or own.state == "draining":
             return self.movement
         mean = (own.sessions + sum(other.sessions for other in others)) / (len(others) + 1)
-        if any(abs(each.sessions - mean) > EVEN * mean for each in (own, *others)):
+        if any(abs(each.sessions - mean) > TOLERANCE * mean for each in (own, *others)):
             self.below = mean
             await self._move_idle(min(own.sessions - ceil(mean), int(limit)))
         return self.movement
@@ -245,8 +246,9 @@ class SessionMover:
     async def _transfer(
         self, name: str, hand_over: Callable[[Host], Awaitable[None]], release: Callable[[], Awaitable[None]]
     ) -> None:
-        """Hand a session over to the host with the fewest sessions. If there is no other host, release or keep the
-        session.
+        """Hand a session over to the host with the fewest sessions.
+
+        If there is no host to choose, release the session, or keep it if `below` is set.
 
         Raises:
             ActorsError: The session was not moved.
@@ -282,7 +284,7 @@ def _first_to_move(registry: SessionRegistry) -> list[str]:
 
     Subagents move last, because tools of their parents may use them.
     """
-    parents = [name for name, session in registry.open.items() if session._lifecycle.above is None]
+    parents = [name for name, session in registry.open.items() if session._lifecycle.parent_call is None]
     return parents or [*registry.open]
 
 
@@ -299,5 +301,5 @@ def _idle_sessions(host: SessionHost, registry: SessionRegistry) -> list[str]:
 
 def _is_idle(lifecycle: SessionLifecycle) -> bool:
     """Return True if the session is not a subagent, and no ask, tool or reader is using it."""
-    is_used = lifecycle.busy or lifecycle.runs_tools or lifecycle.name in lifecycle.host.readers.following
-    return not is_used and lifecycle.above is None
+    is_used = lifecycle.busy or lifecycle.runs_tools or lifecycle.name in lifecycle.host.readers.subscribers
+    return not is_used and lifecycle.parent_call is None

@@ -80,7 +80,7 @@ async def run(
         config, environ: As for `Runtime`, but `[journal]` is ignored: the log is in memory.
 
     Raises the same errors as `Runtime`, `Runtime.open` and `Session.ask`. Cancelling the caller cancels the ask and
-    closes its calls. Results of external tools and approval decisions cannot be passed later, so an ask that needs
+    closes its calls. Results of external calls and approval decisions cannot be passed later, so an ask that needs
     them ends with the status `awaiting`.
     """
     async with Runtime(config, environ=environ, journal=MemoryStorage()) as runtime:

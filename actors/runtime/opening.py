@@ -134,9 +134,9 @@ class SessionOpener:
         return name
 
     async def import_logs(self, logs: Sequence[tuple[str, Sequence[LogEvent]]]) -> None:
-        """Write all logs, each under its id.
+        """Write all logs, each under its id. If this fails, delete the written logs.
 
-        If one cannot be written, write none. See `JournalAdmin.import_session`.
+        See `JournalAdmin.import_session`.
         """
         async with claiming(self._host, self._registry) as claims:
             for name, _ in logs:
@@ -171,7 +171,7 @@ class SessionOpener:
     async def _ensure_room(self, existing: str = "") -> None:
         """Check that this host accepts one more session: the session with the id `existing`, or a new session.
 
-        If the maximum number of sessions is open, release an unused one.
+        If the maximum number of sessions is open, release a session that no caller holds.
         """
         if not parent_key():  # on a draining host, open sessions may still open subagents
             await self._host.check_serving(existing)
@@ -201,7 +201,7 @@ class SessionOpener:
         form = awaited_output(state, config.output)
         system = state.history.system if config.system is ... else config.system
         opened = replace(opened, system=system, target=config.target or state.target)
-        pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
+        pending, broken = unfinished_asks(replay, form, self._host.max_queued)
         # A paused session has an open turn, which continues in its own dialect. So do not check the number of tools.
         async with self._open_tools(opened, config, check_count=state.pause is None) as (tools, resolver):
             session = self._start(claims, opened, replay, config, tools, resolver, pending)
@@ -328,7 +328,7 @@ class SubagentOpener:
             budget=budget,
         )
         session = await _open_numbered(call, parent.spec.key, opening)
-        session._lifecycle.above = call
+        session._lifecycle.parent_call = call
         session._lifecycle.configuration.shared = shared
         return session, session._lifecycle
 
@@ -354,7 +354,7 @@ def parent_key() -> str:
 
 
 def _inherited_values(parent: SessionLifecycle) -> tuple[str, SharedBudget | None, Budget | None]:
-    """Return the tenant of a subagent session, the budget that it shares, and what remains of this budget.
+    """Return the tenant of a new subagent session, its shared budget, and the remaining part of that budget.
 
     The budgets are None if the parent has no budget.
 
@@ -380,7 +380,7 @@ def _shared_budget(parent: SessionLifecycle, actors: SessionActors) -> SharedBud
     if configuration.shared is not None or state.budget is None or state.used is None:
         return configuration.shared
     # a budget that was shared for an earlier batch does not include the usage since then
-    if configuration.lent is None or configuration.lent.before != state.used:
+    if configuration.lent is None or configuration.lent.used_before != state.used:
         cost, loop = actors.active_config.resolver.cost, parent.host.system.loop
         configuration.lent = SharedBudget(state.budget, state.used, cost, loop)
     return configuration.lent

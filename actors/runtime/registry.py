@@ -27,17 +27,17 @@ class Reservation(Struct):
 
     Args:
         purpose: Whether the caller opens or deletes the session.
-        over: Set once the id is free again; None if no caller is waiting for that.
+        freed: Set once the id is free again; None if no caller waits for the id.
     """
 
     purpose: Purpose
-    over: "anyio.Event | None" = None
+    freed: "anyio.Event | None" = None
 
 
 def session_key() -> str:
     """Return a key that no other session has, in any process.
 
-    The idempotency keys of a session's calls begin with it. The key comes from the operating system, because two
+    The idempotency keys of a session's calls begin with this key. The key comes from the operating system, because two
     processes with equally seeded generators, or with a generator that was copied by a fork, would generate the same
     key.
     """
@@ -76,8 +76,8 @@ class SessionRegistry:
         """
         while True:
             if (reservation := self._reserved.get(name)) is not None:
-                reservation.over = reservation.over or anyio.Event()
-                await reservation.over.wait()
+                reservation.freed = reservation.freed or anyio.Event()
+                await reservation.freed.wait()
             elif (session := self.open.get(name)) is None:
                 return None
             elif (closing := session._lifecycle.closing) is None:
@@ -138,5 +138,5 @@ class SessionRegistry:
         """End the reservations of these ids, and wake the callers that wait for them."""
         for name in names:
             reservation = self._reserved.pop(name, None)
-            if reservation is not None and reservation.over is not None:
-                reservation.over.set()
+            if reservation is not None and reservation.freed is not None:
+                reservation.freed.set()

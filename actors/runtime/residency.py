@@ -8,7 +8,7 @@ process may use.
 
 A host thrashes if at least one use in five must rebuild a session from its log, because memory is too small for the
 sessions that are in use. The threshold is not higher, because a caller often uses a session several times in a row, for
-example to read its history after an ask.
+example to read its history after an ask, and only the first of these uses rebuilds the session.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from actors.core.stats.stats import ReuseStats
 from actors.core.turn.turn import Bounds
 from actors.journal.log import TotalMemory
-from actors.runtime.collector import CROWD, TUNING
+from actors.runtime.collector import MANY_SESSIONS, TUNING
 from actors.telemetry import logger
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MEMORY_SHARE = 2
 """By default, sessions may use 1/MEMORY_SHARE of the process's memory; connections, tools and Python need the rest."""
 BYTES_PER_ACTIVE = 4 * 1024 * 1024
 """Bytes of the memory limit per idle session that keeps its actors, if `max_active_sessions` is not set."""
-FEWEST_ACTIVE, MOST_ACTIVE = 64, 4096
+MIN_ACTIVE, MAX_ACTIVE = 64, 4096
 """Bounds of the derived number of sessions with actors.
 
 Creating a session's actors takes a fifteenth of a turn's time, and a runtime must stop each actor when it exits.
@@ -75,7 +75,7 @@ def host_limits(active: int | None, sessions: int, memory: int | None, usable: i
     """
     memory = (usable or ASSUMED_MEMORY) // MEMORY_SHARE if memory is None else memory
     if active is None:
-        active = min(max(memory // BYTES_PER_ACTIVE, FEWEST_ACTIVE), MOST_ACTIVE)
+        active = min(max(memory // BYTES_PER_ACTIVE, MIN_ACTIVE), MAX_ACTIVE)
     return HostLimits(active, sessions, memory)
 
 
@@ -162,7 +162,7 @@ class Residency(Struct):
         limits: The number of sessions that keep their actors, and the bytes that all sessions may use.
         active: The sessions that have actors.
         folded: The sessions without actors whose state (replay) is in memory.
-        unused: The sessions that every caller has released. Some of them may be held by a caller again.
+        unused: The sessions that every caller has released. A caller may have opened some of them again since.
         held: Counts the bytes that all sessions use.
         reuse: Counts how often a used session was in memory, and how often it was rebuilt from its log.
     """
@@ -191,8 +191,8 @@ class Residency(Struct):
         active = self.active
         active.pop(session.name, None)
         active[session.name] = session
-        if len(active) == CROWD:
-            TUNING.advise(CROWD)
+        if len(active) == MANY_SESSIONS:
+            TUNING.advise(MANY_SESSIONS)
         # For each added session, end the actors of up to two sessions, so that an excess shrinks.
         for _ in range(2):
             oldest = next(iter(active.values()))
@@ -227,7 +227,7 @@ class Residency(Struct):
         self.free_memory()
 
     def free_memory(self) -> bool:
-        """If memory is short, free some. Return False if busy sessions and logs in memory use all of the memory."""
+        """Free memory if it is short. Return False if busy sessions and logs in memory still use all of the memory."""
         return self.held.total < self.limits.memory or self._evict_and_passivate()
 
     def evict_replays(self, max_bytes: int) -> None:

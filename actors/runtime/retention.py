@@ -2,8 +2,8 @@
 
 A sweep deletes many sessions in one transaction, and pauses between transactions so that other sessions can write.
 Sessions are deleted on request one at a time. The age of a session depends on the wall clock, which may be wrong. So a
-sweep deletes only sessions that have expired by the time that the journal trusts (`actors.journal.storage.clock`). It
-logs how many sessions have expired only by the wall clock.
+sweep deletes only sessions that have expired by the time that the journal trusts (`actors.journal.storage.clock`). The
+sweep logs how many other sessions have expired by the wall clock alone.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence

@@ -57,15 +57,15 @@ if TYPE_CHECKING:
     from actors.scheduler.executor import ToolFailure
     from actors.telemetry.otel import Tracing
 
-EVIDENCE = 16
+MAX_REFUSALS = 16
 """Number of rejected transcripts that a runtime keeps."""
-SETTLING = 3.0
+ASK_TIMEOUT = 3.0
 """On exit, the maximum number of seconds to wait for the asks in flight to end."""
-RELEASING = 3.0
+RELEASE_TIMEOUT = 3.0
 """On exit, the maximum number of seconds to wait for the sessions to be released, after the asks have ended."""
-TOOLSETS = 20.0
+TOOLSET_TIMEOUT = 20.0
 """On exit, the maximum number of seconds to wait for all toolsets to close, after the asks have ended."""
-CLOSING = 5.0
+CLOSE_TIMEOUT = 5.0
 """On exit, the maximum number of seconds to wait for the connections to close, and again for the storage to close."""
 
 
@@ -132,7 +132,7 @@ class RefusedRequests:
 
     def __init__(self, config: "Config", dumps: "Dumps | None") -> None:
         self._config, self._dumps = config, dumps
-        self.last: deque[Refusal] = deque(maxlen=EVIDENCE)
+        self.last: deque[Refusal] = deque(maxlen=MAX_REFUSALS)
         self.count: int = 0
         self.start_dump: Callable[[Work, str], None] | None = None
 
@@ -203,8 +203,8 @@ class Runtime(SessionAccess):
         address: str = "",
         gc: GcPolicy | None = None,
     ) -> None:
-        # The first runtime imports the modules that open and run sessions: half of the time that a host spends on
-        # importing this package. With the first session, these imports would block the event loop.
+        # Importing these modules, which open and run sessions, takes half of a host's time to import this package. This
+        # is done for the first runtime, because doing it for the first session would block the event loop.
         from actors.runtime import journal_admin, registry
 
         check_types(config=config, environ=environ, journal=journal, transport=transport, seed=seed)
@@ -277,11 +277,11 @@ class Runtime(SessionAccess):
         )
         # On exit, run the first steps, stop the actors, and run the last steps. Each step has a time limit.
         self._system.first_steps = (
-            (self._cancel_asks, SETTLING),
-            (self._release_sessions, RELEASING),
-            (self._close_toolsets, TOOLSETS),
+            (self._cancel_asks, ASK_TIMEOUT),
+            (self._release_sessions, RELEASE_TIMEOUT),
+            (self._close_toolsets, TOOLSET_TIMEOUT),
         )
-        self._system.last_steps = (self._release_resources, CLOSING), (owner.close, CLOSING)
+        self._system.last_steps = (self._release_resources, CLOSE_TIMEOUT), (owner.close, CLOSE_TIMEOUT)
         try:
             await self._system.__aenter__()
             try:

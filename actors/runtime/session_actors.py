@@ -4,7 +4,7 @@
 is idle. It closes a session in a task of the host, so closing continues even if the caller is cancelled. If the end
 cannot be logged, the session stays open. If another host has claimed the session, only the actors are stopped.
 
-A configuration change comes from the program (`Session.configure`) or from a model that calls a `handoff` tool. Its
+A configuration change comes from the program (`Session.configure`) or from a model that calls a `handoff` tool. The new
 toolsets are opened before the session's actors apply the change.
 """
 
@@ -90,12 +90,12 @@ class ActorHooks(Struct, frozen=True):
     """Functions that the actors of a session call.
 
     Args:
-        change: Opens the tools of a configuration change, for a handoff.
+        prepare_change: Opens the toolsets of a handoff's configuration change, and returns the change.
         on_end: Called when the actors have ended without being stopped, with the `JournalError` that ended them, or
             None.
     """
 
-    change: PrepareChange
+    prepare_change: PrepareChange
     on_end: Callable[[JournalError | None], None]
 
 
@@ -106,7 +106,7 @@ class SessionActors:
         spec: The session's fixed values.
         host: The host of the session.
         configuration: The session's target, system prompt and tools.
-        holding: Counts the bytes that the session uses.
+        memory_use: Counts the bytes that the session uses.
         pending: The asks that the session has accepted.
         affinity: The pool members that the session prefers.
         hooks: Functions that the actors call.
@@ -121,7 +121,7 @@ class SessionActors:
         spec: SessionSpec,
         host: SessionHost,
         configuration: Configuration,
-        holding: MemoryUse,
+        memory_use: MemoryUse,
         pending: PendingAsks,
         affinity: Affinity,
         hooks: ActorHooks,
@@ -132,8 +132,10 @@ class SessionActors:
         if replay is not None and not needs_recovery(replay.state):
             self._state, self._lanes, self._replay = replay.state, replay.lanes, None
         self.affinity, self.pending = affinity, pending
-        self._made: SessionActor | None = None
-        self.active_config: ActiveConfig = ActiveConfig(configuration, host.backends.resolver, hooks.change)
+        self._session_actor: SessionActor | None = None
+        self.active_config: ActiveConfig = ActiveConfig(
+            configuration, host.backends.resolver, hooks.prepare_change
+        )
         self._executor = Executor(
             host.system,
             spec.name,
@@ -146,7 +148,7 @@ class SessionActors:
             host.open_subagent,
             host.backends.meters.calls,
         )
-        self._generation = Generation(spec.name, spec.fence, host.journal, host.backends.rules, holding)
+        self._generation = Generation(spec.name, spec.fence, host.journal, host.backends.rules, memory_use)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand]
         self.start()
@@ -169,17 +171,17 @@ class SessionActors:
     @property
     def is_ending(self) -> bool:
         """True if the journal has failed and the actors are ending."""
-        return self._group.ended is not None
+        return self._group.end_error is not None
 
     def start(self) -> None:
-        """Create the actors, the first time from the replay if there is one, otherwise from the log."""
+        """Create the actors: the first time from the replay, if there is one, and otherwise by reading the log."""
         self.active_config.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()
         self._host.system.watch(self.session, self._handle_end)
 
     async def interrupt(self) -> None:
-        """Cancel the ask in flight, and drop queued asks. A turn that waits for its caller stays open."""
+        """Cancel the ask in flight, and drop queued asks. A paused turn stays open."""
         self.pending.drop_queued()
         if self.pending.current is not None:
             with suppress(ActorStopped, ShuttingDown):
@@ -198,16 +200,16 @@ class SessionActors:
         _, _, renderer, ledger = objects
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        return Replay(replace(self.state, ledger=ledger.known.ledger), renderer.lanes)
+        return Replay(replace(self.state, ledger=ledger.current.ledger), renderer.lanes)
 
     def reset_state(self) -> SessionUsage | None:
         """Reset the state of actors that have ended. Return the session's usage, or None if it has no budget."""
         used = self.state.used
-        self._state, self._lanes, self._made = UNREAD, Lanes(self._host.backends.rules), None
+        self._state, self._lanes, self._session_actor = UNREAD, Lanes(self._host.backends.rules), None
         return used
 
     async def stop(self) -> None:
-        """Stop the actors, the session actor first, because it uses the others."""
+        """Stop the actors. The session actor is stopped first, because it uses the other actors."""
         for ref in self._all_refs:
             await self._host.system.stop(ref)
 
@@ -220,8 +222,8 @@ class SessionActors:
     @property
     def _live_session_actor(self) -> "SessionActor":
         """The object of the session actor. Read this property only while the session has actors."""
-        assert self._made is not None
-        return self._made
+        assert self._session_actor is not None
+        return self._session_actor
 
     @property
     def _all_refs(self) -> tuple[Ref[Never], ...]:
@@ -232,10 +234,10 @@ class SessionActors:
         """Spawn the four actors, and return the ref of the session actor."""
         name = self._spec.name
         spawn = partial(self._host.system.spawn, group=self._group, depth=self._spec.depth)
-        ledger = spawn(self._make_ledger_actor, f"{name}/ledger")
+        self._ledger: Ref[LedgerCommand] = spawn(self._make_ledger_actor, f"{name}/ledger")
         renderer = spawn(self._make_renderer_actor, f"{name}/renderer")
-        scheduler = spawn(partial(self._make_scheduler_actor, ledger), f"{name}/scheduler")
-        self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
+        scheduler = spawn(self._make_scheduler_actor, f"{name}/scheduler")
+        self.refs = SessionRefs(scheduler, renderer, self._ledger, self._host.journal)
         session: Ref[SessionCommand] = spawn(self._make_session_actor, f"{name}/session")
         self._state = UNREAD  # actors that restart read the log
         return session
@@ -253,14 +255,14 @@ class SessionActors:
     def _make_renderer_actor(self) -> RendererActor:
         return RendererActor(self._lanes, self._generation)
 
-    def _make_scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
-        return SchedulerActor(self.active_config.tools, ledger, self._executor, self._spec.approve)
+    def _make_scheduler_actor(self) -> SchedulerActor:
+        return SchedulerActor(self.active_config.tools, self._ledger, self._executor, self._spec.approve)
 
     def _make_session_actor(self) -> "SessionActor":
         # imported with the first session, so that `import actors` stays fast
         from actors.session.session_actor import SessionActor
 
-        self._made = SessionActor(
+        self._session_actor = SessionActor(
             self._state,
             self.refs,
             self.active_config,
@@ -269,11 +271,11 @@ class SessionActors:
             self._generation,
             self.affinity,
         )
-        return self._made
+        return self._session_actor
 
     def _handle_end(self) -> None:
         """Report to the session that the actors have ended, and close the streams of its asks."""
-        why = self._group.ended if isinstance(self._group.ended, JournalError) else None
+        why = self._group.end_error if isinstance(self._group.end_error, JournalError) else None
         self._on_end(why)
         self.pending.end_all(why)
 

@@ -1,9 +1,9 @@
-"""Define the host of a runtime's sessions: the objects that all sessions share, and tasks that outlive a cancelled
-caller.
+"""Define the host of a runtime's sessions: the objects that all sessions share, and tasks that continue after their
+caller was cancelled.
 
-Such a task runs a deletion or a backup, for example. A task that is cancelled before its first step never runs its
-work, but the event loop still reports that the task has ended. `HostTask` takes the outcome from this report, so
-callers never wait for work that did not start.
+A deletion or a backup runs in such a task, for example. If a task is cancelled before its first step, its work never
+runs, but the event loop still reports that the task has ended. `HostTask` waits for this report, so callers never wait
+for work that did not start.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from actors.errors import (
 )
 from actors.journal.commands import CheckOwner, JournalCommand, ReleaseAll, ReleaseSession, RenewLease
 from actors.journal.health import LAG
-from actors.journal.journal_actor import BATCH
+from actors.journal.journal_actor import MAX_BATCH
 from actors.journal.log import SLICE, Replay, make_replay
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
@@ -75,7 +75,7 @@ class HostTask:
         self._is_done = True
 
     def _handle_end(self, error: BaseException | None) -> None:
-        """Store the error that the work raised, if any, and wake the callers that wait for its end."""
+        """Store the error that the work raised, if any, and wake the callers that wait for the work to end."""
         # The work may refer to an object that refers to this task; drop it to break the reference cycle.
         del self._work
         if isinstance(error, Exception):
@@ -118,7 +118,7 @@ class SessionHost(Struct):
         limits: The limits of tools.
         quarantine: Counts tools that still run after their calls were closed.
         bounds: The limits of a turn.
-        most_waiting: Maximum number of queued asks of a session.
+        max_queued: Maximum number of queued asks of a session.
         residency: Decides which sessions are in memory.
         on_session_end: Called with each session that has ended.
         toolsets: Opens and closes toolsets.
@@ -143,7 +143,7 @@ class SessionHost(Struct):
     limits: ToolLimits
     quarantine: Quarantine
     bounds: Bounds
-    most_waiting: int
+    max_queued: int
     residency: Residency
     on_session_end: Callable[[HostedSession], None]
     toolsets: Toolsets
@@ -197,7 +197,7 @@ class SessionHost(Struct):
             raise HostDraining("This runtime is draining and opens no more sessions; use another host")
 
     async def wait_to_begin(self, tenant: str) -> None:
-        """Wait until new work of a tenant may start; see `Turnstile.begin`."""
+        """Wait until new work of a tenant may start; see `Turnstile.wait_to_begin`."""
         await self.turnstile.wait_to_begin(self.system.dispatcher, tenant)
 
     @property
@@ -215,7 +215,7 @@ class SessionHost(Struct):
         if not self.storage.blocking:
             # If the read fails, the actors read the log through the journal, which raises a typed error.
             events = call_host(partial(self.storage.read, session), lambda _: [])
-        if not events or len(events) > SLICE:  # the actors fold a long log slice by slice
+        if not events or len(events) > SLICE:  # the actors read a long log slice by slice
             return None
         return make_replay(events, *rebuild(events, self.backends.rules))
 
@@ -238,7 +238,7 @@ class SessionHost(Struct):
             JournalUnavailable: An event would wait too long to be written.
             TooManySessions: Busy sessions and logs in memory use all of the memory that sessions may use.
         """
-        lag = self.backends.meters.journal.lag(self.journal.waiting, BATCH, self.system.now())
+        lag = self.backends.meters.journal.lag(self.journal.waiting, MAX_BATCH, self.system.now())
         if lag > LAG:
             raise JournalUnavailable(
                 f"The journal is slow: an event would wait {lag:.0f} s to be written; try again later"

@@ -101,7 +101,7 @@ def handoff(
 
     After this tool was called, the turn ends, and the ask continues with a turn by the new target on the same history,
     without a new user message. The session keeps the new target, as after `Session.switch`, and the new system prompt
-    and tools, as after `Session.configure`. If the program has queued a switch or a change, that takes precedence.
+    and tools, as after `Session.configure`. A switch or a change that the program has queued takes precedence.
 
     Args:
         name: Name of the tool.
@@ -119,7 +119,7 @@ def handoff(
     handover = Handover(target=target, system=system, tools=tools)
 
     async def hand_over() -> str:
-        return "The conversation was handed over. Go on with it."
+        return "The conversation was handed over. Continue it."
 
     made = tool(name=name, description=description, **options)(hand_over)
     return replace(made, _handover=handover)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from actors.provider.dumps import Dumps, OnRefusal
     from actors.tools.toolsets import ToolItem
 
-MOST = 1_000_000
+MAX_PAGE = 1_000_000
 """Maximum number of sessions in one page of a list."""
 
 
@@ -148,9 +148,9 @@ def absolute_path(path: str | PathLike[str]) -> "Path":
 
 
 def check_limit(limit: object) -> None:
-    """Check that a `limit=` argument is an integer from 0 to `MOST`. Raises `ConfigError` otherwise."""
-    if not (isinstance(limit, int) and 0 <= limit <= MOST):
-        raise ConfigError(f"limit= takes a whole number from 0 to {MOST:,}, not {limit!r:.40}")
+    """Check that a `limit=` argument is an integer from 0 to `MAX_PAGE`. Raises `ConfigError` otherwise."""
+    if not (isinstance(limit, int) and 0 <= limit <= MAX_PAGE):
+        raise ConfigError(f"limit= takes a whole number from 0 to {MAX_PAGE:,}, not {limit!r:.40}")
 
 
 def checked_session_id(value: object) -> str:
@@ -199,7 +199,7 @@ def refusal_dumps(on_refusal: "OnRefusal") -> "Dumps":
 
 
 def load_configuration(config: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
-    """Return `config` if it is a `Config`. Otherwise load it from the file, or from the environment if it is None."""
+    """Return `config` if it is a `Config`; otherwise load the file at this path, or the environment if it is None."""
     from actors.config import Config, load
 
     return config if isinstance(config, Config) else load(config, environ)
@@ -221,9 +221,9 @@ class SessionConfig(Struct, frozen=True):
         approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
         deps: Any object for the tools, which read it from `ToolContext.deps`.
         on_repeat: How to treat calls that the model repeats; None for the setting of the runtime.
-        output: The answer type of an ask that waits for its caller; only for `resume`, like all that follow.
-        system: A new system prompt; `...` to keep that of the log.
-        target: A new target; None to keep that of the log.
+        output: The answer type of a paused ask. Like the fields after it, only for `resume`.
+        system: A new system prompt; `...` to keep the one in the log.
+        target: A new target; None to keep the one in the log.
         wait: Maximum number of seconds to wait for another host to release the session.
 
     Raises:

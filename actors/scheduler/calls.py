@@ -32,7 +32,7 @@ from actors.scheduler.executor import Executor, ToolCallMarker
 from actors.scheduler.failures import describe_for_model, disabled_error, not_run_error
 from actors.scheduler.in_threads import CaughtException, run_in_slot, wait_for_slot
 from actors.scheduler.ordering import ResourceWriter
-from actors.scheduler.threads import READERS, THREADS, ThreadSlot
+from actors.scheduler.threads import CONVERSION_THREADS, THREADS, ThreadSlot
 from actors.scheduler.views import NO_VIEW, TurnView, create_subagents, create_tool_context
 from actors.tools import Tool
 from actors.tools.signature import is_async
@@ -86,7 +86,7 @@ class CallExecution:
     ) -> None:  # Any: tools have functions of any type
         self.call, self.tool, self.batch = planned.call, tool, batch
         self.arguments: Mapping[str, Any] = planned.arguments  # Any: each tool has its own parameter types
-        self._asks = planned.asks
+        self._needs_approval = planned.needs_approval
         self._slot: ThreadSlot | None = None
         self._thread: ThreadSlot | None = None
         self._task: ContainedTask | None = None
@@ -95,9 +95,11 @@ class CallExecution:
         self._writer: ResourceWriter | None = None
         self._subagents: Subagents | None = None
         self.delegated: Sequence[SubagentUsage] = ()
-        """The usage of those subagent sessions of the call that have ended."""
+        """The usage of the call's subagent sessions that have ended."""
         self._fault: BaseException | None = None  # the error that the tool's `resources` function raised
-        self._began: float | None = None  # start time on the loop's clock; None once the call is counted
+        self._began: float | None = (
+            None  # start time on the loop's clock; None before the start and after the count
+        )
         self.is_begun = self.has_timed_out = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
 
@@ -116,7 +118,7 @@ class CallExecution:
 
         Return True if `start` can run the tool immediately. Otherwise, `start` waits for the resources or the approval.
         """
-        if (self.tool.resources and self._enter_resource_order()) or self._asks:
+        if (self.tool.resources and self._must_wait_for_resources()) or self._needs_approval:
             return False
         if self.batch.executor.quarantine.is_disabled(self.tool):
             return False
@@ -125,8 +127,11 @@ class CallExecution:
         self.is_begun = self.tool.is_async or self._slot is not None
         return self.is_begun
 
-    def _enter_resource_order(self) -> bool:
-        """Register the call as a writer of its resources. Return True if the call must wait for an earlier writer."""
+    def _must_wait_for_resources(self) -> bool:
+        """Register the call as a writer of its resources. Return True if the tool cannot run now.
+
+        An earlier call may still write to one of the resources, or the tool's `resources` function may have raised.
+        """
         rule = partial(self.tool.resource_keys, self.call.arguments)
         keys = call_host(partial(call_with_variables, self.batch.context, rule), self._keep_keys_error)
         if keys is None:
@@ -135,7 +140,7 @@ class CallExecution:
         return self._writer.has_to_wait
 
     def _keep_keys_error(self, error: BaseException) -> None:
-        """Store an error that the tool's `resources` function raised. The call fails with this error."""
+        """Store an error that the tool's `resources` function raised. `start` then ends the call with this error."""
         self._fault = error
 
     def start(self) -> None:
@@ -205,7 +210,7 @@ class CallExecution:
         event: CallEvent | None = None
         try:
             event = await self._run_to_end()
-        except GeneratorExit as error:  # a coroutine closed from outside returns no event
+        except GeneratorExit as error:  # the coroutine was closed, so `_run_to_end` could not return an event
             event = self._failure_event(error)
         finally:
             if self._timer is not None:
@@ -225,7 +230,7 @@ class CallExecution:
         Do not await after a tool raised, because the tool may have left its task in a broken state.
         """
         try:
-            if self._asks and (answer := await self._ask_approval()) is not True:
+            if self._needs_approval and (answer := await self._ask_approval()) is not True:
                 return denial(self.call, answer if isinstance(answer, str) else "")
             if self._fault is not None:
                 raise self._fault
@@ -281,24 +286,27 @@ class CallExecution:
         return value if isinstance(value, Returned) else self._return_event(await value)
 
     def _convert_unless_awaitable(self, value: Any) -> Any:  # Any: a tool may return any value
-        """Convert a return value to an event in the tool's thread. Return an awaitable unchanged for the event loop."""
+        """Convert a return value to an event, in the tool's thread. Return an awaitable unchanged."""
         return value if inspect.isawaitable(value) else self._return_event(value)
 
     def _return_event(self, value: object, *, plain_only: bool = False) -> Returned:
-        """Convert a tool's return value to an event. With `plain_only`, reject a value that may run host code."""
+        """Convert a tool's return value to an event.
+
+        With `plain_only`, raise an error for a value that is not plain data, because converting it may run host code.
+        """
         limits = self.batch.executor.limits.result
         return Returned(self.call.id, *split_output(value, limits, plain_only=plain_only))
 
     async def _convert_large(self, value: object) -> Returned:
         """Convert a large return value to an event: plain data in a thread, and other values in the event loop.
 
-        Values that are not plain data may run host code, which belongs in the event loop. The tool has already
-        returned, so a timeout or an error during the conversion must not change the result.
+        Converting other values may run host code, which belongs in the event loop. The tool has already returned, so a
+        timeout or an error during the conversion must not change the result.
         """
         if self._timer is not None:
             self.batch.executor.cancel_timer(self._timer)
         try:
-            self._slot = await wait_for_slot(self.batch.executor, READERS, MAX_CONVERSIONS)
+            self._slot = await wait_for_slot(self.batch.executor, CONVERSION_THREADS, MAX_CONVERSIONS)
             read = await self._run_in_thread(partial(self._return_event, value, plain_only=True))
         except GeneratorExit:
             raise

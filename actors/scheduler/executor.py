@@ -42,10 +42,11 @@ class ToolFailure(Struct, frozen=True):
 
 
 class ToolCallMarker(Struct, eq=False):
-    """A marker for the tool call that runs the current code. A tool's tasks inherit it in a context variable.
+    """A marker for the tool call that runs the current code. The tasks of the tool inherit the marker in a context
+    variable.
 
-    The marker detects a tool that waits for its own session. After the call has ended (`is_over`), tasks that still run
-    do not count as part of the call, because nothing waits for them.
+    The marker makes it possible to detect a tool that waits for its own session. After the call has ended (`is_over`),
+    tasks that still run do not count as part of the call, because nothing waits for them.
 
     Args:
         system: The actor system of the runtime.
@@ -78,7 +79,9 @@ current_call: ContextVar[ToolCallMarker | None] = ContextVar("current_call", def
 
 
 def sessions_in_call(system: System) -> Iterator[str]:
-    """Yield the sessions that wait for the caller: that of the tool in which the caller runs, then its parents."""
+    """Yield the ids of the sessions that wait for the tool in which the caller runs: the tool's session, then its
+    parents. Yield nothing outside of tools.
+    """
     here = current_call.get()
     while here is not None and not here.is_over:
         if here.system is system:
@@ -194,7 +197,7 @@ class Executor:
 
     def cancel_timer(self, timer: Timer) -> None:
         """Cancel a timer that `call_after` returned."""
-        self._system.deadlines.withdraw(timer)
+        self._system.deadlines.cancel(timer)
 
     def report_failure(self, call_id: str, tool: str, error: BaseException) -> None:
         """Log a tool's exception, and report it to the host."""

@@ -3,7 +3,7 @@
 In:  an exception that a tool or the host's code raised, or the name of a tool that did not run.
 Out: a text of bounded length, or the JSON of the call's result.
 
-The scheduler uses this module for tools. The session uses it for results that the caller passes.
+The scheduler uses this module for tools, and the session uses it for results of external calls.
 """
 
 from collections.abc import Iterator

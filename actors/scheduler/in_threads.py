@@ -1,8 +1,8 @@
 """Run blocking code of a tool call in a thread, and wait for its result in the event loop.
 
-A call first waits for a slot of a pool (`actors.scheduler.threads`), which entitles it to one thread. The code in the
-thread can use the call's context variables and event loop. A thread cannot be cancelled: if the caller is cancelled,
-the thread continues, and its late result is discarded.
+A call first waits for a slot of a pool (`actors.scheduler.threads`). A slot is the right to use one thread. The code in
+the thread can use the call's context variables and event loop. A thread cannot be cancelled: if the caller is
+cancelled, the thread continues, and its late result is discarded.
 
 A tool's thread may run functions in the event loop, with `anyio.from_thread` or `trio.from_thread`. anyio and trio look
 up the event loop of the calling thread, which they register only for their own worker threads. The threads of tools are
@@ -108,9 +108,9 @@ def _discard_result(value: object) -> None:
 
 
 def loop_context() -> LoopRegistration:
-    """Return a function that makes a tool's thread a worker thread of the running event loop.
+    """Return a function that returns a context manager for a tool's thread.
 
-    The thread calls the function and enters the context manager that it returns.
+    Inside the block, the thread is a worker thread of the event loop that ran when `loop_context` was called.
     """
     return partial(_enter_loop, current_token())
 
@@ -124,7 +124,10 @@ def _enter_loop(token: EventLoopToken) -> Generator[None]:
 
 
 def run_in(context: Context, work: Callable[[], R]) -> R:
-    """Call `work` in `context`, the context of a task, but outside the event loop. `work` may then run another loop."""
+    """Call `work` with the context variables of a task, but marked as outside of any event loop.
+
+    `work` may therefore run an event loop of its own.
+    """
     # anyio does not annotate the type of the token that this function returns
     context.run(_eventloop.set_current_async_library, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     return context.run(work)

@@ -1,8 +1,8 @@
 """Order the calls of a session that write to the same resource.
 
-Keys identify the resources of a call. The call waits for all earlier calls that share one of its keys. If an earlier
-call was closed while its tool still runs, the resource remains in use, so the later calls fail with `ResourceBusy` and
-do not run.
+Keys identify the resources to which a call writes. A call waits for all earlier calls with one of its keys. If an
+earlier call was closed while its tool still runs, the resource remains in use, so the later calls fail with
+`ResourceBusy` and do not run.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from actors.kernel.event_loop import Waiter, event_loop, wake
 
 
 class ResourceWriter:
-    """The position of one call among the calls that write to the same resources.
+    """A call in the order of the calls that write to the same resources.
 
     Args:
         keys: The resources that the call writes to.

@@ -56,7 +56,7 @@ Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: tool signatures differ
 
 
 class BatchEnded(Struct, frozen=True):
-    """The result of a batch. The end of every call is durable, except for calls that wait for the caller.
+    """The result of a batch. Every call has ended durably, except for calls that wait for a result or a decision.
 
     Args:
         refused: Number of calls with an unknown tool or invalid arguments.
@@ -83,10 +83,11 @@ class RunBatch(Query[BatchEnded], frozen=True):
         variables: Context variables of the ask's caller.
         view: Information about the turn, which tools can read.
         approved: Whether the calls have been approved.
-        waited: Whether the calls waited for the caller. The log then already contains their `Scheduled` events.
+        waited: Whether the log already contains the `Scheduled` events of the calls, because the calls waited for a
+            decision or had started before a crash.
         policy: The disabled tools and the repeated results of the turn.
         repair: The rules for repairing malformed arguments.
-        again: Whether the calls had started before a crash. A call that cannot run again then stays open.
+        after_crash: Whether the calls had started before a crash. A call that cannot run again then stays open.
         counts: Counts the recorded events, even if the sender of this query no longer exists when the batch ends.
     """
 
@@ -97,7 +98,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
     waited: bool = False
     policy: CallPolicy = NO_POLICY
     repair: RepairMode = "unambiguous"
-    again: bool = False
+    after_crash: bool = False
     counts: ToolCounts = field(default_factory=ToolCounts)
 
 
@@ -124,7 +125,7 @@ class EndCalls(Query[Recorded], frozen=True):
 
 
 class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
-    """Ask for the errors in a call's arguments. The reply is empty if the tool is unknown.
+    """Query the errors in a call's arguments. The answer is empty if there are none, or if the tool is unknown.
 
     `variables` are the caller's context variables.
     """
@@ -202,7 +203,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             repair=command.repair,
         )
         planned = call_with_variables(command.variables, planning)
-        if command.again:
+        if command.after_crash:
             planned = replace(planned, answered=(), waiting=())
         return _Batch(planned, self._ledger, self._executor, command.policy, command.counts)
 
@@ -244,11 +245,14 @@ class _Batch:
         self._open: dict[CallId, CallExecution] = {}
         self._stopping: Reason | None = None
         self._snapshot: LedgerSnapshot | None = None
-        self._unrecorded_events: list[CallEvent] = []  # the events that are not recorded yet
+        self._unrecorded_events: list[CallEvent] = []
         self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
-        """Run the calls that can run, and record the end of every call except those that wait for the caller."""
+        """Run the calls that can run, and record how they ended.
+
+        Calls that wait for a result or a decision are returned without having ended.
+        """
         context = BatchContext(
             self._executor, command.variables, approve, self._record_start, self.on_call_end, command.view
         )
@@ -273,7 +277,7 @@ class _Batch:
         return BatchEnded(refused, external, approvals, delegated, repaired, self._snapshot)
 
     async def _waiting_calls(self) -> tuple[WaitingCall, ...]:
-        """Return the calls that wait for the caller. If the batch was stopped, cancel these calls and return none."""
+        """Return the calls that wait for a result or a decision. If the batch was stopped, cancel them instead."""
         waiting = self._plan.waiting
         if waiting and self._stopping is not None:
             await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waiting]))
@@ -372,7 +376,7 @@ def _close_open(calls: Sequence[CallExecution]) -> None:
 
 
 class _GuardedTool:
-    """A wrapper of a tool that catches exceptions which the tool's approval rule and parameter types raise.
+    """A wrapper of a tool that catches exceptions of the tool's approval rule and parameter types.
 
     If the approval rule raises, the call is denied. If a parameter type raises, the arguments are rejected.
     """

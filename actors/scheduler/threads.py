@@ -1,9 +1,9 @@
 """Run blocking code in bounded pools of daemon threads, which all runtimes of the process share.
 
-A thread cannot be killed, and exiting a runtime or the process would wait for worker threads of the event loop. So
-tools run in daemon threads instead, for which nothing waits. The number of threads is bounded by slots. A call acquires
-a slot before it starts. The slot becomes free when the thread has returned, even if the call was closed long before. If
-no slot is free, the call waits. If threads of closed calls occupy all slots, the call fails immediately.
+A thread cannot be killed. If tools ran in worker threads of the event loop, exiting a runtime or the process would wait
+for them. So tools run in daemon threads, for which nothing waits. The number of threads is bounded by slots. A call
+acquires a slot before it starts. The slot becomes free when the thread has returned, even if the call was closed long
+before. If no slot is free, the call waits. If threads of closed calls occupy all slots, the call fails immediately.
 
 A free slot goes to one waiting call, in turn among tenants and their sessions, and only this call wakes up. If every
 waiting call woke up to check for a slot, n calls would need n * n checks.
@@ -16,7 +16,7 @@ from actors.core.policy.fair import FairQueue
 from actors.errors import ThreadsBusy
 from actors.kernel.event_loop import reset_after_fork
 
-LINGER = 1.0
+JOIN_TIMEOUT = 1.0
 """Maximum seconds to wait for each idle thread to end after the last runtime has exited."""
 
 
@@ -41,7 +41,7 @@ class ThreadSlot:
         self._pool._free_slot(self)
 
     def abandon(self) -> None:
-        """Record that the call of this slot was closed. From now on, nothing waits for the slot's thread to finish."""
+        """Record that the call of this slot was closed while the slot's thread still runs."""
         self._pool._mark_abandoned(self)
 
 
@@ -91,7 +91,7 @@ class SlotRequest:
 
 
 class Threads:
-    """A pool of threads. The process uses the pools `THREADS` and `READERS`; only tests create other pools."""
+    """A pool of threads. `THREADS` and `CONVERSION_THREADS` are the only pools outside tests."""
 
     users: int
     taken: int
@@ -137,7 +137,7 @@ class Threads:
         for worker in idle:
             worker.work_queue.put(None)
         for worker in idle:
-            worker.join(LINGER)
+            worker.join(JOIN_TIMEOUT)
 
     def try_take_slot(self, limit: int) -> ThreadSlot | None:
         """Return a slot if fewer than `limit` slots are in use, else None."""
@@ -273,7 +273,7 @@ class _Worker(threading.Thread):
 
 THREADS = Threads()
 
-READERS = Threads()
+CONVERSION_THREADS = Threads()
 """The pool of threads that convert large results. No tool runs in these threads, so no tool can block them."""
 reset_after_fork(THREADS.reset)
-reset_after_fork(READERS.reset)
+reset_after_fork(CONVERSION_THREADS.reset)

@@ -18,7 +18,7 @@ from actors.scheduler.children import ParentCall, Subagents
 from actors.scheduler.executor import Executor
 from actors.tools.context import Subagent, SubagentOptions, ToolContext
 
-MESSAGE = 500
+MAX_MESSAGE_LENGTH = 500
 """Maximum length of a progress message, in characters."""
 
 
@@ -63,9 +63,9 @@ class OngoingCall(Protocol):
 
 
 class CallView:
-    """The link between a tool call's `ToolContext` and its session. Its methods may be called in any thread.
+    """The link between a tool call's `ToolContext` and its session.
 
-    The object must be created in the thread of the event loop.
+    Create the object in the thread of the event loop. Its methods may be called in any thread.
 
     Args:
         ongoing: The running call.
@@ -119,11 +119,11 @@ class CallView:
         """Return an event with a shortened message, and with `fraction` limited to the range from 0 to 1."""
         call = self._ongoing.call
         done = None if fraction is None else min(1.0, max(0.0, float(fraction)))
-        words = sanitise(str(message)[:MESSAGE])
+        words = sanitise(str(message)[:MAX_MESSAGE_LENGTH])
         return ToolProgressEvent(self._turn.turn, self._turn.round, call.id, call.name, words, done)
 
     def _publish_progress(self) -> None:
-        """In the event loop, publish the last progress that a thread has reported."""
+        """Publish the last progress that a thread has reported. Called in the event loop."""
         with self._lock:
             event, self._next = self._next, None
         if event is not None and self._turn.put is not None and not self._ongoing.is_closed:

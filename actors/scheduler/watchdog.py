@@ -1,12 +1,13 @@
-"""Watch tools that harm other sessions: tools that block the event loop, and tools that run although their calls ended.
+"""Watch tools that harm other sessions: tools that block the event loop, and tools that still run after their calls
+were closed.
 
 An async tool that blocks (for example, with `time.sleep` or a sync library) stops every session of its event loop, and
 no code inside the loop can report the tool until the tool continues. So one thread watches all runtimes of the process,
 and logs the tool and the line of code. The thread ends when no tool runs, and the next tool starts it again.
 
 A tool that ignores its cancellation may use the CPU, and a tool that blocks occupies a thread, so these tools slow down
-all sessions. They are counted by tool for the whole runtime. A tool with too many such calls is disabled until some of
-them have ended.
+all sessions. For each tool of a runtime, the closed calls that still run are counted. While a tool has too many of
+them, it is disabled.
 """
 
 import sys
@@ -27,9 +28,9 @@ from actors.telemetry import logger
 if TYPE_CHECKING:
     from actors.tools import Tool
 
-LOOK = 0.25
+RECHECK = 0.25
 """Seconds between two checks while a reported tool still blocks the loop."""
-SHORTEST = 0.01
+MIN_WAIT = 0.01
 """Minimum seconds between two checks."""
 STALL = 1.0
 """Seconds that a tool may block the event loop before the watchdog reports the tool."""
@@ -66,7 +67,7 @@ class LoopWatch:
     @property
     def is_needed(self) -> bool:
         """True if a tool runs. An open toolset does not count as a running tool."""
-        return self._contained_tasks.named > 0
+        return self._contained_tasks.described_count > 0
 
     def close(self) -> None:
         """Stop watching the runtime."""
@@ -82,7 +83,7 @@ class LoopWatch:
             return STALL
         contained, since = step
         if now - since < STALL:
-            return max(since + STALL - now, SHORTEST)
+            return max(since + STALL - now, MIN_WAIT)
         if step is self._reported:  # the reported tool still blocks the loop
             self.stalls = Stalls(self.stalls.count, self.stalls.seconds + now - self._last_check)
         else:
@@ -93,7 +94,7 @@ class LoopWatch:
                     about.session, about.call_id, about.tool, now - since, self._current_line()
                 )
         self._last_check = now
-        return LOOK
+        return RECHECK
 
     def _current_line(self) -> str:
         """Return the file, line and function that the event loop's thread executes now."""

@@ -88,11 +88,11 @@ class Recovery(Struct):
         history = self.log.state.history
         calls = history[-1].calls if len(history) else ()
         # A crash between the model's message and its batch leaves calls that the ledger does not know.
-        unheard = [call.id for call in calls if call.id not in ledger]
+        unknown = [call.id for call in calls if call.id not in ledger]
         again = [call for call in self.repeatable if call.id in pending and self._can_run_again(call)]
         kept = {call.id for call in again}
         started = [item.call_id for item in pending.values() if item.started]
-        await self._close((*unheard, *[each for each in pending if each not in started]), "never_started")
+        await self._close((*unknown, *[each for each in pending if each not in started]), "never_started")
         await self._close([call_id for call_id in started if call_id not in kept], "outcome_unknown")
         if again:
             await self._run_again(tuple(again), ledger)
@@ -106,7 +106,7 @@ class Recovery(Struct):
         """Run calls again with the same idempotency keys, and close the calls that do not end this time either."""
         if not self._is_stopped:
             view = TurnView(self.log.state.turns, 0, self.log.state.history, ledger)
-            batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)
+            batch = RunBatch(calls, view=view, approved=True, waited=True, after_crash=True)
             for delegated in (await self.refs.scheduler.ask(batch)).delegated:
                 self.log.hold(delegated)
         ledger = await self.ledger.query()
@@ -146,7 +146,7 @@ class ChildTasks:
         self._held, self._pending, self._generation = held, pending, generation
 
     def run_ask(self, driver: TurnDriver, submit: Submit) -> None:
-        """Run an ask until it ends or waits for its caller, or run the host's call, rewind or compaction."""
+        """Run an ask until it ends or is paused, or run the host's call, rewind or compaction."""
         self._context.start(self._run_ask, driver, submit, name="ask")
 
     def continue_ask(self, driver: TurnDriver) -> None:
@@ -202,7 +202,7 @@ class ChildTasks:
         await self._apply_changes_and_finish()
 
     async def _apply_changes_and_finish(self) -> None:
-        """Apply the changes that waited for the end of the ask, then report the end to the actor with `Finished`."""
+        """Apply the changes that waited for the end of the ask, then report the end to the actor (`Finished`)."""
         await self._held.apply_waiting(self._context)
         await self._context.ref.send(Finished(self._generation.number))
 

@@ -43,7 +43,7 @@ class Cancel(Query[bool], frozen=True):
 
 
 class GetState(Query[SessionState], frozen=True):
-    """Query the current state of the session. The state excludes the ledger, which the ledger actor holds."""
+    """Query the current state of the session, without the ledger, which the ledger actor holds."""
 
     control: ClassVar[bool] = True
 
@@ -65,7 +65,7 @@ class ResolutionRecorded(Command, frozen=True):
     Args:
         generation: As in `Finished`.
         pending_calls: The calls that the turn still waits for.
-        runs: The approved calls, which run when the turn continues.
+        approved_calls: The approved calls, which run when the turn continues.
         seq: Number of the last recorded event.
         error: The reason for a rejection. `None` means that the results and decisions were recorded.
     """
@@ -73,7 +73,7 @@ class ResolutionRecorded(Command, frozen=True):
     control: ClassVar[bool] = True
     generation: int
     pending_calls: tuple[PendingCall, ...] = ()
-    runs: tuple[ToolCall, ...] = ()
+    approved_calls: tuple[ToolCall, ...] = ()
     seq: int = 0
     error: SessionError | None = None
 

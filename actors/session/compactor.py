@@ -5,7 +5,7 @@ requests the summary. If the backend writes no summary, only results are replace
 
 Like any request, the request for a summary is logged before its first byte is sent, and its usage counts towards
 budgets and attempts. The request continues the lane with the same tools, so the provider's cache is used, but the model
-may not call the tools. The request does not become part of the lane, because no later request continues from it.
+may not call the tools. The request does not become part of the lane, because no later request continues it.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from actors.core.history.compaction import CompactionResult, result_tokens
 from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, Short
+from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, TrimReason
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn.answers import content_cut
 from actors.core.turn.turn import PARAMETER_REFUSALS
@@ -37,7 +37,7 @@ from actors.session.requests import RequestPlan, TurnRequests
 LONG = 256
 """Maximum number of messages that the event loop searches (a few milliseconds). Threads search longer histories."""
 NOTHING_LEFT = "nothing is left to shorten"
-ENOUGH = 1 / 3
+MIN_SAVING = 1 / 3
 """The share of an overlong request that shortening results must save. If it saves less, turns are summarised too."""
 
 
@@ -82,18 +82,18 @@ class Compactor:
     async def summarise_all(self) -> CompactionResult:
         """Summarise all earlier turns.
 
-        Use this on another backend, after a backend rejected even the request for a summary as too long.
+        Another backend does this if the history is too long even for the request for a summary.
         """
         return await self._summarise(self._log.state.asked_at, 0)
 
-    async def compact_after_overflow(self, *, again: bool) -> CompactionResult:
+    async def compact_after_overflow(self, *, is_repeated: bool) -> CompactionResult:
         """Compact the history within a turn whose request was too long.
 
         First shorten all results of earlier turns, then summarise these turns. If neither changes anything, shorten the
         results of the current turn that the model has already seen.
 
         Args:
-            again: True if an earlier compaction did not save enough. Then all turns except the current one are
+            is_repeated: True if an earlier compaction did not save enough. Then all turns except the current one are
                 summarised.
         """
         ledger = await self._ask.ledger.query()
@@ -105,9 +105,9 @@ class Compactor:
             ledger, include_small=False, before_index=self._log.state.history.length
         )
         made = await self._log_shortened(short) if short else CompactionResult()
-        if short and self._next_request_tokens(ledger) <= before * (1 - ENOUGH):
+        if short and self._next_request_tokens(ledger) <= before * (1 - MIN_SAVING):
             return made
-        summarised = await self._summarise_in_parts(0 if again else self._settings.keep_turns)
+        summarised = await self._summarise_in_parts(0 if is_repeated else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
             return replace(summarised, results=made.results)
         seen = compaction.last_batch_index(self._log.state.history.since(0))
@@ -119,7 +119,7 @@ class Compactor:
     async def _summarise_in_parts(self, kept_turns: int) -> CompactionResult:
         """Summarise the turns before this one, except the last `kept_turns` turns.
 
-        If they are too long for one request, summarise only the older half of them.
+        If these turns are too long for one request, summarise only the older half of them.
         """
         whole = await self._summarise_turns(self._log.state.asked_at, kept_turns)
         if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
@@ -154,8 +154,8 @@ class Compactor:
 
     async def _find_shortenable(
         self, ledger: Ledger, *, include_small: bool, before_index: int
-    ) -> dict[CallId, Short]:
-        """Return the results before message index `before_index` that can be shortened.
+    ) -> dict[CallId, TrimReason]:
+        """Return the results before message index `before_index` that can be shortened, each with the reason.
 
         With `include_small`, small results are included.
         """
@@ -170,7 +170,7 @@ class Compactor:
         )
         return await compute(work, is_long=history.length > LONG)
 
-    def _tokens_after_shortening(self, ledger: Ledger, results: dict[CallId, Short]) -> int:
+    def _tokens_after_shortening(self, ledger: Ledger, results: dict[CallId, TrimReason]) -> int:
         """Return the estimated tokens of the next request if these results are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
         return self._next_request_tokens(ledger) - round(result_tokens(results, ledger, ratio))
@@ -178,7 +178,7 @@ class Compactor:
     def _next_request_tokens(self, ledger: Ledger) -> int:
         return expected_tokens(self._ask.resolver, self._log.state, ledger, self._requests.backend.binding)
 
-    async def _log_shortened(self, results: dict[CallId, Short]) -> CompactionResult:
+    async def _log_shortened(self, results: dict[CallId, TrimReason]) -> CompactionResult:
         """Log that these results are shortened, and return their number as a `CompactionResult`."""
         await self._log_and_begin_epochs(ResultsTrimmed(tuple(results.items())))
         return CompactionResult(results=len(results))
@@ -249,7 +249,7 @@ class Compactor:
             )
             if rendered.report.faults:
                 return rendered.report.faults[0]
-            # A cancellation while the request was rendered or logged found no stop function to call.
+            # While the request was rendered and logged, no stop function was set that a cancellation could call.
             if self._ask.cancelled:
                 return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))
@@ -273,7 +273,7 @@ class Compactor:
         media = self._requests.media_to_omit(plan, rendered, failure, length)
         if media is None:
             return False
-        binding, names = self._requests.backend.binding, media.media or media.others
+        binding, names = self._requests.backend.binding, media.media or media.suspects
         event = EpochBegan(binding, state.epoch + 1, "media", state.plain, failure.message, names)
         await self._requests.begin_epoch(event)
         return True
@@ -290,7 +290,7 @@ class Compactor:
 
 
 def _read_summary(generated: Generated) -> _Summary:
-    """Return the text of the summary, or the reason why the model wrote none."""
+    """Return the text of the summary, or the reason why the model wrote no summary."""
     usage = generated.usage
     match generated:
         case Answer(message=message) if message.calls:

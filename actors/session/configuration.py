@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from actors.core.log.events import Configured, SwitchApplied
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked, check_forced_tool
+from actors.core.settings.asking import StoredAskSettings, check_forced_tool
 from actors.core.settings.values import ToolChoice
 from actors.errors import ConfigError
 from actors.provider.budgets import SharedBudget
@@ -34,21 +34,21 @@ class ConfigChange(Struct):
     Args:
         system: The new system prompt.
         session_tools: The new tools.
-        fate: `offered` at first, and `taken` once the session has accepted the change. `dropped` means that the caller
-            withdrew the change before that, for example because the caller was cancelled. The toolsets of the change
-            are then released.
+        status: `pending` until the session accepts the change, then `accepted`. `dropped` means that the caller has
+            withdrawn a pending change, for example because the caller was cancelled. The toolsets of a dropped change
+            are released.
     """
 
     system: str | EllipsisType | None
     session_tools: SessionTools | EllipsisType
-    fate: Literal["offered", "taken", "dropped"] = "offered"
+    status: Literal["pending", "accepted", "dropped"] = "pending"
 
 
 class UnwrittenChange(Struct):
     """A configuration change that is applied but not yet in the log.
 
     Args:
-        system, session_tools: The system prompt and the tools before the change.
+        system, session_tools: The system prompt and the tools before the change, to undo it.
         change: The applied change.
         drop_on_failure: True to drop the change if it cannot be logged, False to keep it until it is applied again.
     """
@@ -74,7 +74,7 @@ class Configuration(Struct):
         target: The target of the next ask. A switch changes the target once the switch is durable.
         system: The system prompt.
         session_tools: The tools that the model may call.
-        toolsets: The open toolsets of the runtime. The session returns its toolsets to it when it no longer uses them.
+        toolsets: The open toolsets of the runtime. The session releases its toolsets through this object.
         shared: The budget that a subagent shares with its parent and siblings.
         lent: The session's own budget, which the session shares with its subagents.
     """
@@ -93,7 +93,7 @@ class Configuration(Struct):
         """True if a change waits to be applied."""
         return self._change is not None
 
-    def check_forced_tool(self, ask_settings: Asked | None) -> None:
+    def check_forced_tool(self, ask_settings: StoredAskSettings | None) -> None:
         """Check that the session will have the tool that an ask forces.
 
         A waiting change is applied before the next ask, so the check uses the tools of that change.
@@ -121,8 +121,8 @@ class Configuration(Struct):
         """
         if as_older and (first := self._change) is not None:
             self._change = change
-            change.fate, change = "taken", first
-        change.fate = "taken"
+            change.status, change = "accepted", first
+        change.status = "accepted"
         if (held := self._change) is not None:
             if change.system is ...:
                 change.system = held.system
@@ -133,9 +133,9 @@ class Configuration(Struct):
         self._change = change
 
     def drop(self, change: ConfigChange) -> None:
-        """Withdraw a change that the session has not accepted, and release its toolsets."""
-        if change.fate == "offered":
-            change.fate = "dropped"
+        """Withdraw a change and release its toolsets. This has no effect if the session has accepted the change."""
+        if change.status == "pending":
+            change.status = "dropped"
             if change.session_tools is not ...:
                 self.toolsets.release(change.session_tools.owners)
 
@@ -169,7 +169,7 @@ class Configuration(Struct):
         for each in reversed(unwritten):
             self.system, self.session_tools = each.system, each.session_tools
             if each.drop_on_failure:
-                each.change.fate = "offered"
+                each.change.status = "pending"
                 self.drop(each.change)
             else:
                 self.hold(each.change, as_older=True)
@@ -181,7 +181,7 @@ class Configuration(Struct):
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """The owners of all open toolsets, including those of waiting changes and of changes that can be undone."""
+        """The owners of all open toolsets, including toolsets in waiting changes and in changes that can be undone."""
         held = (
             ()
             if self._change is None or self._change.session_tools is ...
@@ -194,7 +194,7 @@ class Configuration(Struct):
 
 
 class ActiveConfig:
-    """The tools by name that a session's actors use, and the resolver that finds the backend of a target.
+    """The configuration in the form that a session's actors use: the tools by name, and a resolver of targets.
 
     The scheduler shares the dict `tools`, so changes update the dict in place. After a crash, new actors get the same
     configuration.
@@ -254,12 +254,12 @@ class ActiveConfig:
         """True if the tools may change within a turn."""
         return self._configuration.session_tools.may_change
 
-    async def catch_up(self) -> bool:
+    async def check_for_changes(self) -> bool:
         """Return True if a toolset that allows changes within a turn has changed its tools.
 
-        If the toolset is reading its list of tools, wait until it has read the list. See `SessionTools.catch_up`.
+        If the toolset is reading its list of tools, first wait until it has read the list.
         """
-        return await self._configuration.session_tools.catch_up()
+        return await self._configuration.session_tools.check_for_changes()
 
     def refresh_unless(self, why_not: Callable[["ActiveConfig"], str]) -> str:
         """Adopt the current tools of the toolsets within a turn, unless `why_not` returns a reason not to.
@@ -320,7 +320,7 @@ class ActiveConfig:
             self._configuration.confirm_written()
 
     def retarget(self, target: str) -> None:
-        """After a crash, set the target to the one in the log."""
+        """After a crash, set the target to the target in the log."""
         self._configuration.target = target
 
     def restore(self) -> None:

@@ -7,7 +7,7 @@ begins.
 
 If a backend has no setting for the output format or the forced tool of an ask, the driver instructs the model in words,
 when the ask or one of its turns begins, and when an interrupted ask continues. `AskInFlight` records the instructions
-that the history contains, so that none is repeated.
+that the history contains, so that no instruction is repeated.
 """
 
 from collections.abc import Generator
@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from actors.core.log.events import AskKey, AskStarted, SwitchApplied, TurnResumed, TurnStarted, TurnStatus
 from actors.core.policy.routing import Pool, resolve_switch
-from actors.core.session.publishing import AskFold
+from actors.core.session.publishing import AskResultBuilder
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked, forced_instruction
+from actors.core.settings.asking import StoredAskSettings, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.turn import steps
 from actors.core.turn import turn as turns
@@ -64,18 +64,20 @@ class TurnDriver:
     bounds: Bounds
     affinity: Affinity
     pending: PendingAsks
-    _handing: HandoverSteps = field(init=False)
+    _handovers: HandoverSteps = field(init=False)
     _changes: ToolChanges = field(init=False)
     _turn_log: TurnLog = field(init=False)
     _compactions: CompactionTurns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
+        self._handovers, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
         self._turn_log = TurnLog(self.ask, self.pending)
         self._compactions = CompactionTurns(self.ask, self._turn_log)
 
-    async def run(self, message: Packed, ask_settings: Asked | None, key: AskKey | None = None) -> None:
-        """Drive the ask until it ends, or until its turn waits for the caller."""
+    async def run(
+        self, message: Packed, ask_settings: StoredAskSettings | None, key: AskKey | None = None
+    ) -> None:
+        """Drive the ask until it ends, or until its turn is paused."""
         log = self.ask.log
         number = log.state.asks + 1
         pool = self._pool(log.state.target)
@@ -85,7 +87,7 @@ class TurnDriver:
         log.hold(AskStarted(number, message, ask_settings, key))
         await self._run_turns(pool, selector, member)
 
-    async def continue_ask(self, totals: AskFold) -> None:
+    async def continue_ask(self, totals: AskResultBuilder) -> None:
         """Continue the session's last ask after an interruption, in further turns until the ask ends.
 
         The user's message is in the history, and all calls are closed. If the history ends with a part of the answer,
@@ -100,18 +102,19 @@ class TurnDriver:
         last = state.history[-1]
         if last.role == "assistant" and not last.calls:
             self.ask.add_instruction(AGAIN)
-        with self._handing:
-            handed = await self._handing.requested_handover()
+        with self._handovers:
+            handed = await self._handovers.requested_handover()
             if handed is not None and not handed.reason and handed.target != state.target:
-                await self._handing.apply_handover(handed.target)
+                await self._handovers.apply_handover(handed.target)
         pool, selector = self._pool(self.ask.log.state.target), self._member_selector(state.asks)
         await self._run_turns(pool, selector, await selector.first_member(pool))
 
     async def _run_turns(self, pool: Pool, selector: MemberSelector, member: str) -> None:
         """Drive the turns of the ask. The first turn runs on `member` of the pool."""
         await self._compactions.compact_if_full(member)
-        with self._handing:
-            await self._drive_turns(pool, selector, [member], await self._serve_turn(member))
+        with self._handovers:
+            served = await self._serve_turn(member)
+            await self._drive_turns(pool, selector, [member], served)
 
     async def run_call(self, message: Packed, request: HostCall) -> None:
         """Run one tool call for the host program in a separate turn, without a model."""
@@ -137,7 +140,7 @@ class TurnDriver:
         tried = list(pause.awaited.ask_so_far.tried)
         await_step = AwaitStep(calls, so_far=pause.awaited.turn_so_far)
         pool, selector = self._pool(state.target), self._member_selector(state.asks)
-        with self._handing:
+        with self._handovers:
             served = await self._resume_turn(binding, tried[-1], await_step)
             await self._drive_turns(pool, selector, tried, served)
 
@@ -148,7 +151,7 @@ class TurnDriver:
     async def _drive_turns(
         self, pool: Pool, selector: MemberSelector, tried: list[str], served: ServedTurn
     ) -> None:
-        """Log the end of a turn, and drive the following turns until the ask ends or a turn waits for the caller.
+        """Log the end of a turn, and drive the following turns until the ask ends or a turn is paused.
 
         Args:
             pool: The pool of the session's target.
@@ -209,10 +212,10 @@ class TurnDriver:
         selector.resolver = self.ask.resolver
         if ended.handover is not None:
             tried.clear()
-            await self._handing.apply_handover(ended.handover)
+            await self._handovers.apply_handover(ended.handover)
             pool, selector.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
             return pool, await selector.first_member(pool)
-        if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
+        if ended.status != "failed" or not ended.can_fail_over or self.ask.cancelled:
             return pool, None
         if ended.visible and not pool.failover_after_output:
             return pool, None
@@ -242,18 +245,19 @@ class TurnDriver:
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()
-        self.ask.tally.retried.clear()
+        self.ask.tally.retried = ()
         try:
             turn_steps = self._create_steps(member, number)
         except ConfigError as error:  # the member became invalid, for example because its key is gone
             binding = Binding(member, "")
             self._turn_log.hold_start(TurnStarted(number, ask, binding))
-            return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
+            return ServedTurn(binding, CloseStep("failed", str(error), can_fail_over=True))
         self._turn_log.hold_start(TurnStarted(number, ask, turn_steps.binding))
         add_missing_instruction(self.ask, turn_steps.backend)
         self.ask.has_forced_call = has_forced_call(self.ask.log.state)
         forced = None if self.ask.has_forced_call else instruct_forced_tool(self.ask, turn_steps.backend)
-        bounds = replace(self._turn_bounds(), forced=forced)
+        bounds = self._turn_bounds()
+        bounds = bounds if forced is None else replace(bounds, forced=forced)
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._run_steps(turn_steps, conversation, next(conversation))
         return ServedTurn(turn_steps.binding, step, turn_steps.rendered_size)
@@ -268,7 +272,7 @@ class TurnDriver:
                 closed = await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled"))
                 self.ask.ledger.keep_newer(closed.snapshot)
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
-            return ServedTurn(binding, CloseStep(status, str(error), elsewhere=True))
+            return ServedTurn(binding, CloseStep(status, str(error), can_fail_over=True))
         await turn_steps.resume(await_step.so_far.rounds)
         conversation = turns.turn(self._turn_bounds(), await_step)
         next(conversation)
@@ -297,7 +301,7 @@ class TurnDriver:
     async def _run_steps(
         self, turn_steps: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
-        """Run the steps of a turn until the turn ends or waits for the caller. Return that last step."""
+        """Run the steps of a turn until the turn ends or is paused. Return that last step."""
         with self.ask.share_budgets():
             while not isinstance(step, CloseStep | AwaitStep):
                 is_request = isinstance(step, steps.RenderStep)
@@ -320,13 +324,13 @@ class TurnDriver:
     async def _after_batch(
         self, turn_steps: TurnSteps, step: Step
     ) -> steps.HandedOver | steps.Stopped | None:
-        """Apply a handoff or tool changes after a batch, if `step` is the next request.
+        """Before the first request after a batch, apply a handoff that the batch requested, or changes of the tools.
 
-        Return the outcome of the step if the request is not needed any more, otherwise None.
+        Return the outcome of `step` if no request must be sent. Return None if `step` must be carried out.
         """
         if not (isinstance(step, steps.RenderStep) and step.follows_batch):
             return None
-        handed = await self._handing.requested_handover()
+        handed = await self._handovers.requested_handover()
         if (
             handed is None
             and not step.tools_off
@@ -346,7 +350,7 @@ class TurnDriver:
         if most is not None and used >= most:
             why = f"the ask used {used} tokens, but its token_limit is {most}"
         if why is not None:
-            self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
+            self.ask.cancelled, self.ask.halt_reason, self.ask.halt_cause = True, why, Cause("limit")
         return self.ask.cancelled
 
     def _turn_bounds(self) -> Bounds:
@@ -355,7 +359,7 @@ class TurnDriver:
 
 
 def add_output_instruction(
-    ask: AskInFlight, member: str, message: Packed, ask_settings: Asked | None
+    ask: AskInFlight, member: str, message: Packed, ask_settings: StoredAskSettings | None
 ) -> Packed:
     """Return the user's message, with an instruction about the output format if the backend of `member` needs one."""
     if ask_settings is None or ask_settings.output is None:
@@ -396,7 +400,7 @@ def instruct_forced_tool(ask: AskInFlight, backend: ResolvedBackend) -> ToolChoi
 
 
 def find_instructions(ask: AskInFlight) -> None:
-    """Find the instructions that the interrupted turns of the ask have added, so that none is repeated."""
+    """Find the instructions that the interrupted turns of the ask have added, so that they are not repeated."""
     state = ask.log.state
     if (asked := state.asked) is None:
         return

@@ -1,9 +1,9 @@
-"""Apply switches, configuration changes and rewinds between asks. Changes that are requested during an ask wait for its
-end.
+"""Apply switches, configuration changes and rewinds between asks. A change that is requested during an ask waits until
+the ask has ended.
 
-A change that is requested during an ask gets the reply `queued` immediately. `apply_waiting` applies the latest switch
-and the latest configuration change after the ask has ended and before the caller gets the result. A turn that waits for
-its caller has not ended.
+A change that must wait gets the reply `queued` immediately. `apply_waiting` applies the latest switch and the latest
+configuration change after the ask has ended and before the caller gets the result. While the turn waits for results or
+decisions from its caller, the ask has not ended.
 
 A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.history` finds the turns
 to which a history can be rewound. The log and the ledger keep the removed messages and calls, so the numbers of removed
@@ -22,7 +22,7 @@ from actors.core.log.events import (
     SwitchSuperseded,
 )
 from actors.core.policy.routing import resolve_switch
-from actors.core.session.publishing import NOBODY
+from actors.core.session.publishing import NO_BINDING
 from actors.core.session.state import SessionState
 from actors.core.stream_events.ask_events import AskResult, SwitchOutcome
 from actors.core.values.stream import Usage
@@ -110,7 +110,7 @@ class HeldChanges:
             self._log.hold(self._configured_event(context))
 
     async def apply_waiting(self, context: Context[Any]) -> None:  # Any: any actor may call this
-        """Apply and log the waiting changes. Do nothing while the turn waits for its caller."""
+        """Apply and log the waiting changes. Do nothing while the turn is paused."""
         while self._log.state.pause is None and (event := self._next_event(context)) is not None:
             await self._log.write(event)
 
@@ -153,7 +153,7 @@ async def rewind(ask: AskInFlight, request: HostRewind, pending: PendingAsks) ->
     If the history already ends there, or cannot be rewound to that turn, nothing is logged.
     """
     state, to = ask.log.state, request.to_turn
-    result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
+    result = AskResult("", "complete", NO_BINDING, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
         why = unreachable_reason(state.ends, to, state.turns)
         request.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"
@@ -173,8 +173,7 @@ async def rewind(ask: AskInFlight, request: HostRewind, pending: PendingAsks) ->
 
 
 def open_turn_error(state: SessionState) -> SessionError:
-    """Return the error for a rewind that is requested while a turn waits for its caller."""
+    """Return the error for a rewind that is requested while a turn is paused."""
     return SessionError(
-        f"Session {state.session!r} cannot be rewound while turn {state.turns} waits for its caller; "
-        "call cancel() first"
+        f"Session {state.session!r} cannot be rewound while turn {state.turns} is paused; call cancel() first"
     )

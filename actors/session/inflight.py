@@ -18,9 +18,9 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import FormatRequested, RequestSent, TurnPaused
 from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.schemas.repair import Repair, RepairMode
-from actors.core.session.publishing import AskFold
+from actors.core.session.publishing import AskResultBuilder
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.spending import sum_costs
 from actors.core.stream_events.ask_events import AskResult, MemberSkippedEvent, PendingCall
 from actors.core.stream_events.events import Sink
@@ -75,7 +75,10 @@ class SessionLedger:
         return self.latest
 
     async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
-        """Log that a request is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
+        """Log that a request is about to be sent, and seal its synthetic results.
+
+        Return False and log nothing if the ledger has changed since `snapshot`.
+        """
         answer = await self._ref.ask(SealResults(event, snapshot.version))
         if isinstance(answer, Recorded):
             self.keep_newer(answer.snapshot)
@@ -110,7 +113,7 @@ class AskTotals(Struct):
         tokens: Tokens of all rounds, including the current turn.
         seconds: Duration of the ask in seconds, excluding pauses and the current turn.
         report: The render report of the last request.
-        lost: The settings that requests of the current turn omitted.
+        lost: The settings that requests of the current turn omitted because the dialect lacks them.
         omitted: The parameters that were omitted because a provider rejected them.
         refusals: The rejected requests, in order.
         skipped: The pool members that were not used.
@@ -118,14 +121,14 @@ class AskTotals(Struct):
         malformed: Number of answers that violated the output schema.
     """
 
-    attempts: list[Attempt] = []
+    attempts: tuple[Attempt, ...] = ()
     usage: Usage = field(default_factory=Usage)
     rounds: int = 0
     text: str = ""
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = {}
-    retried: list[Attempt] = []
+    retried: tuple[Attempt, ...] = ()
     wait: float = 0.0
     output: object = None
     cost: float | None = 0.0
@@ -133,8 +136,8 @@ class AskTotals(Struct):
     seconds: float = 0.0
     report: Report | None = None
     lost: tuple[str, ...] = ()
-    omitted: dict[str, None] = {}
-    refusals: list[RefusedRequest] = []
+    omitted: tuple[str, ...] = ()
+    refusals: tuple[RefusedRequest, ...] = ()
     skipped: tuple[SkippedMember, ...] = ()
     _reported_skips: int = 0
     repaired: tuple[Repair, ...] = ()
@@ -154,9 +157,9 @@ class AskTotals(Struct):
             yield MemberSkippedEvent(turn, each.member, each.reason)
 
     def record_request(self, turn: int, round_number: int) -> None:
-        """Count a request, and clear the finish reason of the previous answer.
+        """Count the round of a request, and clear the finish reason of the previous answer.
 
-        The numbers of its turn and round identify the request, so a repeated request counts once.
+        A request that is repeated in the same turn and round counts once.
         """
         self.finish, self.cut = None, None
         if self._last != (turn, round_number):  # a retry in a new epoch counts as the same round
@@ -164,11 +167,11 @@ class AskTotals(Struct):
             self.rounds += 1
 
     def record_losses(self, report: Report, request: Request) -> None:
-        """Record the losses of a request.
+        """Record the render report and the losses of a request.
 
-        Parameters that were rejected earlier in the ask count as losses in `report`.
+        The recorded report also counts parameters that were rejected earlier in the ask as losses.
         """
-        self.omitted |= dict.fromkeys(request.omitted)
+        self.omitted = tuple(dict.fromkeys((*self.omitted, *request.omitted)))
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
         known = dict(report.losses)
         refused = tuple([(name, 1) for name in self.omitted if name not in known])
@@ -184,7 +187,7 @@ class AskTotals(Struct):
         for tried in generated.tried:
             failure = tried.failure
             cause = Cause(failure.kind, failure.status)
-            self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))
+            self.retried += (Attempt(binding, "retried", failure.message, cause, tried.wait),)
         if isinstance(generated, Answer):
             self.finish, self.cut = generated.finish, generated.cut
         for kind, count in generated.left_out:
@@ -201,19 +204,19 @@ class AskTotals(Struct):
     def progress(self, tried: list[str]) -> AskProgress:
         """Return the totals to log when a turn pauses. `tried` contains the pool members that served the ask."""
         left_out = tuple(self.left_out.items())
-        attempts, refusals = (*self.attempts, *self.retried), tuple(self.refusals)
+        attempts = self.attempts + self.retried
         return AskProgress(
-            attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds, refusals
+            attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds, self.refusals
         )
 
     @staticmethod
     def from_pause(pause: TurnPaused, text: str) -> "AskTotals":
         """Restore the totals of an ask from the log event of its pause. `text` is the last text of the paused turn."""
         progress = pause.ask_so_far
-        attempts, left_out = list(progress.attempts), dict(progress.dropped)
+        left_out = dict(progress.dropped)
         used = progress.usage + pause.turn_so_far.usage
         return AskTotals(
-            attempts,
+            progress.attempts,
             progress.usage,
             progress.rounds,
             text,
@@ -221,11 +224,11 @@ class AskTotals(Struct):
             cost=progress.cost,
             tokens=used.input_tokens + used.output_tokens,
             seconds=progress.seconds,
-            refusals=list(progress.refusals),
+            refusals=progress.refusals,
         )
 
     @staticmethod
-    def from_log(totals: AskFold, resolver: Resolver) -> "AskTotals":
+    def from_log(totals: AskResultBuilder, resolver: Resolver) -> "AskTotals":
         """Return the totals with which an interrupted ask continues.
 
         Values that the log does not contain start at their defaults.
@@ -235,7 +238,7 @@ class AskTotals(Struct):
         )
         used = totals.usage
         return AskTotals(
-            list(totals.attempts),
+            totals.attempts,
             used,
             totals.rounds,
             totals.text,
@@ -245,7 +248,7 @@ class AskTotals(Struct):
         )
 
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
-        """Return the result of the ask. `ended` is the step that ended its last turn."""
+        """Return the result of the ask. `ended` is the step that ended the ask's last turn."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -253,7 +256,7 @@ class AskTotals(Struct):
             self.text,
             status,
             served_by,
-            tuple(self.attempts),
+            self.attempts,
             self.rounds,
             self.usage,
             ended.reason,
@@ -264,7 +267,7 @@ class AskTotals(Struct):
             cost=None if self.usage == Usage() else self.cost,
             report=self.report,
             losses={} if self.report is None else dict(self.report.losses) | dict.fromkeys(self.lost, 1),
-            refusals=tuple(self.refusals),
+            refusals=self.refusals,
             skipped=self.skipped,
             repaired=self.repaired + self.answer_repairs,
             turn=state.turns,
@@ -285,8 +288,8 @@ class AskInFlight(Struct):
         variables: Context variables that the ask's tools see.
         tally: The totals of the ask so far.
         cancelled: True if the ask was cancelled or stopped by a limit.
-        halted: The reason why a deadline or a limit stopped the ask; empty if none did.
-        bound: The kind of limit that stopped the ask. It becomes the cause of the failure.
+        halt_reason: The reason why a deadline or a limit stopped the ask; empty if none did.
+        halt_cause: The kind of limit that stopped the ask, as the cause of the failure.
         is_leaving: True if the ask was cancelled because the host is releasing the session.
         output: The type of the answer.
         is_instructed: True if the history contains an instruction with the output schema.
@@ -305,8 +308,8 @@ class AskInFlight(Struct):
     variables: Variables
     tally: AskTotals = field(default_factory=AskTotals)
     cancelled: bool = False
-    halted: str = ""
-    bound: Cause | None = None
+    halt_reason: str = ""
+    halt_cause: Cause | None = None
     is_leaving: bool = False
     output: Output[Any] | None = None  # Any: the answer may have any type
     is_instructed: bool = False
@@ -349,7 +352,7 @@ class AskInFlight(Struct):
     def count_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count the usage of a finished request in the shared budgets.
 
-        The budget that belongs only to this session is computed from the log.
+        The session's own budget is not counted here, because it is computed from the log.
         """
         if self.share is not None:
             self.share.record_usage(binding, usage, is_round=is_round)
@@ -366,11 +369,11 @@ class AskInFlight(Struct):
     def halt(self, context: Context[Any], why: str) -> None:  # Any: any actor may call this
         """Stop the running step, like `cancel`, and make the ask fail with the reason `why`."""
         if not self.cancelled:
-            self.halted, self.bound = why, Cause("time")
+            self.halt_reason, self.halt_cause = why, Cause("time")
             self.cancel(context)
 
     def restore_output(
-        self, output_type: Output[Any] | None, ask_settings: Asked | None
+        self, output_type: Output[Any] | None, ask_settings: StoredAskSettings | None
     ) -> None:  # Any: the answer may have any type
         """Restore the type of the answer after a pause.
 
@@ -380,11 +383,15 @@ class AskInFlight(Struct):
             self.output, self.is_instructed = output_type or output_of_schema(ask_settings.output), True
 
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
-        """Parse an answer as the requested type. Store its value and repairs, or return its errors."""
+        """Parse an answer as the requested type.
+
+        If this succeeds, store the value and the repairs in the totals. Otherwise, the returned value contains the
+        errors.
+        """
         assert self.output is not None
         made = call_with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):
-            return Checked(lacks=made)
+            return Checked(error_summary=made)
         if isinstance(made, list):
             return Checked(correction(made), describe_errors(made))
         self.tally.output, self.tally.answer_repairs = made
@@ -402,8 +409,8 @@ class AskInFlight(Struct):
         """
         if step.status != "cancelled":
             return step
-        if self.halted:
-            return replace(step, status="failed", reason=self.halted, cause=self.bound)
+        if self.halt_reason:
+            return replace(step, status="failed", reason=self.halt_reason, cause=self.halt_cause)
         return replace(step, cause=LEAVING) if self.is_leaving else step
 
     def set_stop(self, stop: Stop) -> None:

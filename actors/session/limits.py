@@ -1,11 +1,11 @@
-"""Limit the work of a session: reject commands that it cannot accept, and stop asks that exceed their time.
+"""Limit the work of a session: reject commands that the session cannot accept, and stop asks that exceed their time.
 
 A session that is ending rejects every command; that rule is in the table `actors.core.session.phases`. Other rejections
 depend on the command, and on the session's phase, state, queue and configuration.
 
 An ask in flight is stopped when it exceeds its `timeout`, or the seconds that remain in the session's budget. While a
 turn runs, other asks may stay queued without a time limit, because the turn ends at its own limits. A turn that waits
-for a decision or a result has no time limit, so the `timeout` of the queued asks applies.
+for results or decisions has no time limit, so queued asks are then rejected when their own `timeout` has passed.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ import anyio
 
 from actors.core.session.phases import Phase
 from actors.core.session.state import SessionState, bounded_seconds
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.errors import ActorsError, OverBudget, QueueFull
 from actors.kernel import Child, Context
 from actors.kernel.receiver import current_child
@@ -37,7 +37,7 @@ def rejection(
     is_rewind = isinstance(command.call, HostRewind)
     if phase == "awaiting" and is_rewind:
         return open_turn_error(state)
-    if phase in ("asking", "awaiting", "recovering") and len(pending.waiting) >= pending.most_waiting:
+    if phase in ("asking", "awaiting", "recovering") and len(pending.waiting) >= pending.max_queued:
         return pending.queue_full_error(state.session)
     if phase == "idle" and not is_rewind and (why := active_config.budget_rejection(state)):
         return OverBudget(f"Session {state.session!r} accepts no ask: {why}")
@@ -55,7 +55,7 @@ class Deadline:
         context: Context[Any],  # Any: any actor may call this
         ask: AskInFlight,
         state: SessionState,
-        ask_settings: Asked | None,
+        ask_settings: StoredAskSettings | None,
     ) -> None:
         """Start the timer of an ask that begins or resumes.
 
@@ -75,14 +75,17 @@ class Deadline:
         ask.halt(context, why)
 
     def stop_timer(self) -> None:
-        """Stop the timer, because the ask has ended or its turn waits for the caller."""
+        """Stop the timer, because the ask has ended or its turn is paused."""
         if self._child is not None:
             self._child.cancel()
             self._child = None
 
 
 class QueueLimits:
-    """The timers of queued asks. While a turn waits for its caller, the timers reject asks whose `timeout` expires."""
+    """The timers of queued asks, which run while a turn waits for results or decisions from its caller.
+
+    An ask that is still queued after its `timeout` is rejected.
+    """
 
     def __init__(self, pending: PendingAsks, session: str) -> None:
         self._pending, self._session = pending, session
@@ -92,7 +95,7 @@ class QueueLimits:
     def start_timers(
         self, context: Context[Any], asks: Iterable[Submit]
     ) -> None:  # Any: any actor may call this
-        """Start a timer for each of these asks that has a `timeout`, because the current turn waits for its caller."""
+        """Start a timer for each of these queued asks that has a `timeout`."""
         for ask in asks:
             if ask.asked is not None and ask.asked.timeout is not None:
                 self._children[context.start(self._expire, ask, ask.asked.timeout, name="queue limit")] = None
@@ -110,12 +113,12 @@ class QueueLimits:
             self._children.pop(child, None)
         if any(each is ask for each in self._pending.waiting):
             self._pending.reject_queued(ask, self._timeout_error(seconds))
-            self._pending.on_rest()
+            self._pending.on_ask_end()
 
     def _timeout_error(self, seconds: float) -> QueueFull:
         """Return the error for an ask that was queued for its complete `timeout`, given in seconds."""
         return QueueFull(
             f"The ask was queued for its complete timeout of {seconds:g} s, because session {self._session!r} "
-            "has a turn that waits for its caller; nothing was sent. First pass results= or approvals= for the "
+            "has a paused turn; nothing was sent. First pass results= or approvals= for the "
             "calls in session.pending, or call cancel()"
         )

@@ -1,7 +1,7 @@
 """Parse answers as the type or JSON Schema that a caller passes as `output=`.
 
-pydantic derives the schema of a type and validates values. It is imported when the first type is used. Providers
-require the schema of an object, so the schema of any other value is wrapped in an object with the property `value`.
+pydantic, which is imported when the first type is used, derives the schema of a type and validates values. Providers
+accept only schemas of objects, so any other schema is wrapped in the schema of an object with the property `value`.
 """
 
 import re
@@ -24,7 +24,7 @@ from actors.tools.signature import schema_and_converter
 T = TypeVar("T")
 
 _WRAPPED = re.compile(r"^value\b\.?")
-"""The prefix that the wrapping object adds to the path of an error or a repair."""
+"""The start of an error's or a repair's path that exists only because the value is wrapped."""
 
 _SHARED = ("$defs", "definitions", "$schema")
 """Keys that stay at the root of a wrapped schema, because references (`#/$defs/...`) point there."""
@@ -102,15 +102,17 @@ class Output(Generic[T]):
             yield from self._parse_nested(candidate.value, earlier_repairs)
 
     def _parse_nested(self, value: JsonValue, earlier_repairs: tuple[Repair, ...]) -> Iterator[FittingValue]:
-        """Yield the JSON in a string `value` if this JSON, wrapped in an object, fits the schema."""
+        """If `value` is a string that contains JSON, wrap this JSON in an object, and yield the object if it fits the
+        schema.
+        """
         inner = read_json(value, MAX_ANSWER) if isinstance(value, str) and self._is_wrapped else None
         if inner is not None and self._check.is_valid(formed := self._wrap(inner[0])):
             yield FittingValue(formed, (*earlier_repairs, Repair("text")))
 
     def _wrap(self, value: JsonValue) -> JsonValue:
-        """Wrap a value in an object with the property `value` if the schema requires the object.
+        """Wrap a value in an object with the property `value`, if the schema was wrapped.
 
-        A value that is already wrapped stays the same.
+        A value that is already wrapped is returned unchanged.
         """
         is_formed = not self._is_wrapped or (isinstance(value, dict) and value.keys() == {"value"})
         return value if is_formed else {"value": value}
@@ -126,9 +128,9 @@ def _output_type_error(error: BaseException) -> str:
 def _wrap_schema(
     schema: Mapping[str, Any],
 ) -> tuple[dict[str, JsonValue], bool]:  # Any: `JsonValue` would need casts
-    """Return a schema of an object, and True if that object wraps another value.
+    """Return a schema whose type is an object, and True if it wraps the given schema.
 
-    A wrapped value is the property `value` of the object.
+    A wrapped schema describes the property `value` of the object.
     """
     given = dict(schema)
     if given.get("type") == "object" or ("type" not in given and "properties" in given):

@@ -17,7 +17,7 @@ from actors.core.history.compaction import CompactionResult
 from actors.core.log.call_events import Failed, Returned
 from actors.core.log.events import AskKey, Verdict
 from actors.core.session.publishing import terminal_event
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.stream_events.ask_events import AskResult, TerminalEvent
 from actors.core.stream_events.events import SessionEvent, Sink
 from actors.core.values.content import ToolResult
@@ -117,19 +117,19 @@ class Submit(Query[None], frozen=True):
         message: The user's message.
         sink: Receives the events. The sink is closed without a terminal event if the session ends before the ask.
         variables: The caller's context variables, for the tools.
-        call: An operation that runs in place of a model's turn; None for a normal ask.
+        call: An operation of the host program that runs instead of an ask; None for an ask.
         asked: The settings of this ask; None for the defaults.
         output: The type of the answer. `asked` contains its schema.
         key: The idempotency key of the ask; None without a key.
-        own: The caller's own sink. `sink` passes events to it, to other readers and to tracing. The events of a
-            repeated ask go only to the caller's own sink.
+        own: The caller's own sink. `sink` passes events to this sink, to other readers and to tracing. If the ask
+            repeats an earlier ask, the earlier ask's events go only to the caller's own sink.
     """
 
     message: Packed
     sink: Sink
     variables: Variables
     call: HostCall | HostCompaction | HostRewind | None = None
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     output: Output[Any] | None = None  # Any: the answer may have any type
     key: AskKey | None = None
     own: Sink | None = None
@@ -212,7 +212,7 @@ class PendingAsks(Struct):
     """The accepted asks of a session, including the ask in flight and its result. They survive crashes of the actors.
 
     Args:
-        most_waiting: Maximum number of queued asks, and of queued `Resolve` commands.
+        max_queued: Maximum number of queued asks, and of queued `Resolve` commands.
         waiting: The queued asks, oldest first.
         current: The ask in flight, or the `Resolve` command that last continued its turn.
         resolutions: The `Resolve` commands that are not recorded yet.
@@ -220,11 +220,11 @@ class PendingAsks(Struct):
         output_type: The output type of the last ask.
         key: The key of the ask in flight; empty without a key.
         joined: The repeated asks that wait for the result of the first ask, by key.
-        on_rest: Called when an ask has ended, or when its turn starts to wait for the caller.
+        on_ask_end: Called when an ask has ended, or when its turn is paused.
         record: Counts and logs the asks.
     """
 
-    most_waiting: int = 8
+    max_queued: int = 8
     waiting: list[Submit] = []
     current: Submit | Resolve | None = None
     resolutions: list[Resolve] = []
@@ -232,7 +232,7 @@ class PendingAsks(Struct):
     output_type: Output[Any] | None = None  # Any: the answer may have any type
     key: str = ""
     joined: dict[str, list[Submit]] = {}
-    on_rest: Callable[[], None] = lambda: None
+    on_ask_end: Callable[[], None] = lambda: None
     record: SessionAskTracker = field(default_factory=SessionAskTracker)
 
     def queue_ask(self, submit: Submit) -> None:
@@ -303,7 +303,7 @@ class PendingAsks(Struct):
         if not any(each.has_key(self.key) for each in self.waiting):
             self._answer_joined()
         event, self.current, self.terminal, self.key = self.terminal, None, None, ""
-        self.on_rest()
+        self.on_ask_end()
         return None if event is None else event.result
 
     def _deliver(self) -> None:
@@ -317,7 +317,7 @@ class PendingAsks(Struct):
     def _answer_joined(self) -> None:
         """End the streams of the repeated asks that joined the ask in flight.
 
-        The asks get the result of the ask in flight. If it has no result, their streams end without one.
+        These asks get the result of the ask in flight. If there is no result, their streams end without a result.
         """
         for repeated in self.joined.pop(self.key, ()):
             if self.terminal is None:

@@ -52,7 +52,7 @@ class SessionAskTracker(Struct):
         self.counts.queued += difference
 
     def record_end(self, result: AskResult) -> None:
-        """Count and log the outcome of an ask. An ask that waits for its caller has not ended and is not counted."""
+        """Count and log the outcome of an ask. A paused ask has not ended and is not counted."""
         if result.status in self.counts.outcomes:
             self.counts.outcomes[cast("AskOutcome", result.status)] += 1
         if result.status == "failed":
@@ -61,7 +61,7 @@ class SessionAskTracker(Struct):
             logger.ask_interrupted(self.session, result)
 
     def record_refusal(self, error: ActorsError) -> None:
-        """Count and log an ask that was rejected, or that timed out in the queue while a turn waited for its caller."""
+        """Count and log an ask that was rejected, or that timed out in the queue while a turn was paused."""
         self.counts.outcomes["refused"] += 1
         logger.ask_refused(self.session, error)
 

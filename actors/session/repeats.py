@@ -1,10 +1,10 @@
 """Answer asks that repeat the key of an earlier ask in the session, so that each key has one result.
 
-    key unknown                     a new ask
-    first ask queued or in flight   the caller joins the first ask, and receives its result
-    first ask waits or has ended    its result, from the log
-    first ask was interrupted       the first ask continues in a further turn, without another user message; if another
-                                    ask has started since, the message is sent again
+    key unknown                     starts a new ask
+    first ask queued or in flight   joins the first ask, and receives its result
+    first ask waits or has ended    receives the first ask's result from the log
+    first ask was interrupted       continues the first ask in a further turn, without another user message; if another
+                                    ask has started since, sends the message again
 
 The log contains the keys (`AskStarted.key`), so they work on every host and after a crash.
 """
@@ -20,11 +20,11 @@ from actors.core.log.events import AskKey
 from actors.core.session.phases import Phase
 from actors.core.session.publishing import terminal_event
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.stream_events.ask_events import TerminalEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import ToolCall
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.core.values.packed import Packed
 from actors.errors import (
     ActorsError,
@@ -41,16 +41,16 @@ from actors.kernel import Context, Ref
 from actors.session.pending import PendingAsks, Submit, copy_error
 from actors.session.streams import BUFFER, AskStream
 
-MAX_LENGTH = 200
+MAX_KEY_LENGTH = 200
 """Maximum length of a key, in characters."""
 MAX_REPEATED = 256
 """Maximum number of a session's repeated asks that wait for the result of their first ask."""
-READING = 60.0
-"""Seconds for the reader of a repeated ask to read the events in the log. After that, the rest are skipped."""
+READ_TIMEOUT = 60.0
+"""Seconds for the reader of a repeated ask to read the events from the log. After that, further events are skipped."""
 _SLICE = BUFFER // 2
 
 
-def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
+def ask_key(name: str, message: Packed, ask_settings: StoredAskSettings | None) -> AskKey:
     """Return the key of an ask, with a digest of its message and its answer's schema.
 
     The digest ignores other settings, so a caller may repeat an ask with a shorter timeout.
@@ -62,11 +62,11 @@ def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
     given: object = name  # a caller may pass any value
     if not isinstance(given, str):
         raise ConfigError(f"key= takes a string, not {type(given).__name__}")
-    if not 0 < len(given) <= MAX_LENGTH or not given.isprintable():
-        raise InvalidIdentifier(f"key= takes 1 to {MAX_LENGTH} printable characters, not {given[:40]!r}")
+    if not 0 < len(given) <= MAX_KEY_LENGTH or not given.isprintable():
+        raise InvalidIdentifier(f"key= takes 1 to {MAX_KEY_LENGTH} printable characters, not {given[:40]!r}")
     schema = b"" if ask_settings is None or ask_settings.output is None else bytes(ask_settings.output)
     parts = (message,) if isinstance(message, bytes) else (message[0], *map(str.encode, message[1]))
-    return AskKey(name, content_name(b"\0".join((*parts, _canonical_json(schema))))[:16])
+    return AskKey(name, content_digest(b"\0".join((*parts, _canonical_json(schema))))[:16])
 
 
 def _canonical_json(schema: bytes) -> bytes:
@@ -154,13 +154,13 @@ class RepeatedAsks:
             raise
         finally:
             self._reading -= 1
-            self._pending.on_rest()
+            self._pending.on_ask_end()
 
 
 async def _pass_on(events: Sequence[SessionEvent], submit: Submit) -> None:
-    """Pass events to the caller of a repeated ask, as fast as the caller reads them. Stop after `READING` seconds."""
+    """Pass events to the caller of a repeated ask, at the caller's pace. Stop after `READ_TIMEOUT` seconds."""
     reader = submit.own if isinstance(submit.own, AskStream) else None
-    with anyio.move_on_after(READING):
+    with anyio.move_on_after(READ_TIMEOUT):
         for number, event in enumerate(events):
             if reader is not None and not number % _SLICE:
                 await reader.wait_for_room(_SLICE)

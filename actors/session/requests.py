@@ -4,15 +4,16 @@ The rounds of a turn and the requests for summaries (`actors.session.compactor`)
 from the newest ledger snapshot that the session has received. If the ledger has changed before the request is logged,
 the request is rendered again.
 
-After the provider rejected optional parameters or attachments, the next request omits them. All sessions on the same
-binding share the learned omissions of parameters.
+If a provider rejects optional parameters or attachments, the next request omits them. Rejected parameters are omitted
+by all sessions on the same binding.
 
-The preview of an ask is the request that the ask would send, and its losses. Nothing is sent.
+This module also builds the preview of an ask: the request that the ask would send, and its losses.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
@@ -24,7 +25,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.core.render import attachment_names_since
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stream_events.events import Sink
 from actors.core.stream_events.round_events import RequestRenderedEvent
@@ -32,7 +33,7 @@ from actors.core.turn.steps import MediaRefused
 from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
 from actors.errors import KernelError
-from actors.kernel import Ref
+from actors.kernel import Context, Ref
 from actors.ledger.ledger_actor import LedgerSnapshot
 from actors.provider.attempts import Generated
 from actors.provider.backend import ResolvedBackend
@@ -59,7 +60,7 @@ class RequestPlan(Struct, frozen=True):
 
     round: int
     choice: ToolChoiceSetting | None = None
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     omitted: tuple[OmittedParameter, ...] = ()
     tools_off: bool = False
     is_side_request: bool = False
@@ -83,8 +84,8 @@ class TurnRequests:
         self, ask: AskInFlight, backend: ResolvedBackend, provider: Ref[ProviderCommand], turn: int
     ) -> None:
         self.ask, self.backend, self.turn = ask, backend, turn
-        self._provider = provider
-        self.known: Ledger = ask.ledger.latest
+        self._provider, self._key = provider, ""
+        self.rendered_ledger: Ledger = ask.ledger.latest
         """The ledger from which the last request was rendered."""
 
     def build(self, plan: RequestPlan, rendered: Rendered) -> Request:
@@ -111,11 +112,11 @@ class TurnRequests:
         ask, binding = self.ask, self.backend.binding
         while True:
             snapshot = ask.ledger.snapshot
-            self.known = snapshot.ledger
+            self.rendered_ledger = snapshot.ledger
             render = Render(binding, history(), snapshot.ledger, is_side_request=plan.is_side_request)
             rendered = await ask.refs.renderer.ask(render)
-            if rendered.begins is not None:
-                await self.begin_epoch(rendered.begins)
+            if rendered.new_epoch is not None:
+                await self.begin_epoch(rendered.new_epoch)
             if rendered.report.faults or is_declined(rendered):
                 return rendered
             if await self._log_request(plan, rendered, snapshot):
@@ -161,11 +162,12 @@ class TurnRequests:
         """
         ask, provider, state = self.ask, self._provider, self.ask.log.state
         key, binding = f"{state.session}/{self.turn}/{plan.round}", self.backend.binding
+        self._key = key
         place = state.calls + 1, self.turn, plan.round
         generate = Generate(
             key, request, binding, *place, sink, state.session, state.tenant, asked=plan.asked
         )
-        ask.set_stop(lambda context: context.send(provider, Abort(key)))
+        ask.set_stop(self._abort)
         try:
             generated = await provider.ask(generate)
         except KernelError:
@@ -178,6 +180,10 @@ class TurnRequests:
             ask.clear_stop()
         ask.tally.record_round(generated, binding)
         return generated
+
+    def _abort(self, context: Context[Any]) -> None:  # Any: any actor may call this
+        """Stop the request that is being sent."""
+        context.send(self._provider, Abort(self._key))
 
     def parameters_to_omit(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, earlier_refusals: int
@@ -193,7 +199,7 @@ class TurnRequests:
         if omitted:
             settings = self.backend.asked_settings(plan.choice, plan.asked)
             refusal = record_omissions(self.backend, settings, omitted, failure.message)
-            self.ask.tally.refusals.append(refusal)
+            self.ask.tally.refusals += (refusal,)
         return omitted
 
     def media_to_omit(
@@ -206,11 +212,11 @@ class TurnRequests:
         """
         state, binding = self.ask.log.state, self.backend.binding
         cause, body = Cause(failure.kind, failure.status), self.build(plan, rendered).body
-        media = refused_media(failure, cause, body, state.history, self.known, start)
+        media = refused_media(failure, cause, body, state.history, self.rendered_ledger, start)
         if media is not None:
             logger.media_refused(state.session, binding, cause)
             refusal = RefusedRequest(binding, "media", failure.message, ("media",))
-            self.ask.tally.refusals.append(refusal)
+            self.ask.tally.refusals += (refusal,)
         return media
 
 
@@ -220,7 +226,7 @@ def refused_parameters(
     refusals: int,
     build: Callable[[tuple[OmittedParameter, ...]], Request],
 ) -> tuple[OmittedParameter, ...]:
-    """Return the rejected parameters to omit from the next request; none if omitting them would not change it.
+    """Return the rejected parameters to omit from the next request; none if the omission would not change the request.
 
     Args:
         failure: The failure of the request.
@@ -284,7 +290,7 @@ def preview_of(
     backend: ResolvedBackend,
     target: str,
     session: tuple[SessionState, Ledger, ActiveConfig],
-    settings: Asked | None,
+    settings: StoredAskSettings | None,
 ) -> Preview:
     """Return the preview of an ask with these settings, from a rendered transcript.
 

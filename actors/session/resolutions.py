@@ -5,8 +5,9 @@ Out: the events of all results and decisions, logged in one append. After an err
 
 The types are checked before logging, because a log record with a value of a wrong type could not be decoded.
 
-Results of external calls are recorded even if no turn waits for them any more. The ledger decides whether a result is
-late, a duplicate or already known. The log shows which calls were external, even if the session no longer has the tool.
+Results of external calls are recorded even if no turn waits for them any more. The ledger decides whether such a result
+is late, a duplicate or already known. The log shows which calls were external, even if the session no longer has their
+tools.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,7 +49,8 @@ def check_ask_arguments(
     """Check that an ask has either a message, or results and decisions without settings.
 
     Raises:
-        ConfigError: The ask has both or neither, or it has settings together with results or decisions.
+        ConfigError: The ask has a message together with results or decisions, or none of them, or it has settings
+            together with results or decisions.
     """
     resolves = results is not None or approvals is not None
     if message is None and not resolves:

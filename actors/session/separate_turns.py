@@ -6,13 +6,13 @@ to any provider.
 
 A compaction runs before the next turn of an ask, or at the request of the host program. `actors.session.compactor`
 shortens the history. This module decides when a compaction is needed and which backend writes the summary, and logs the
-turn. The turn belongs to the ask that needs it, or to no ask if the host program requested the compaction.
+turn. The turn belongs to the ask that needs the compaction, or to no ask if the host program requested the compaction.
 """
 
 from collections.abc import Awaitable, Callable
 
 from actors.adapters.failure import TOO_LONG
-from actors.core.history.compaction import AFTER, CompactionResult
+from actors.core.history.compaction import TARGET_SHARE, CompactionResult
 from actors.core.log.events import AskStarted, RoundEnded, TurnStarted, TurnStatus
 from actors.core.schemas.repair import RepairMode
 from actors.core.turn.steps import CloseStep
@@ -94,7 +94,7 @@ class CompactionTurns:
             return
         known = ask.ledger.latest
         if (most := compaction_limit(ask.resolver, state, known, binding, state.asked_at)) is not None:
-            tokens = round(most * AFTER)
+            tokens = round(most * TARGET_SHARE)
             await self.compact(
                 member, lambda compactor: compactor.shrink_next_request(tokens), is_host_request=False
             )
@@ -116,7 +116,7 @@ class CompactionTurns:
         ask, state = self._ask, self._ask.log.state
         number, result, asks = state.turns + 1, CompactionResult(), 0 if is_host_request else state.asks
         ask.tally.wait = 0.0
-        ask.tally.retried.clear()
+        ask.tally.retried = ()
         try:
             writer = self._summary_backend(member)
             backend = ask.resolver.backend(writer)

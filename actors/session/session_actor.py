@@ -4,8 +4,8 @@
 (`actors.session.child_tasks`). So the actor can handle a switch, a cancellation or a query while a turn runs. Further
 asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-`PendingAsks` holds the accepted asks and survives a crash of the actors. If the log contained the end of the ask's last
-turn before the crash, the ask in flight ends with its result. Otherwise, it ends with an `error` event. Then the queued
+`PendingAsks` holds the accepted asks and survives a crash of the actors. After a crash, the ask in flight ends with its
+result if the log already contains the end of the ask's last turn, and with an `error` event otherwise. Then the queued
 asks run.
 """
 
@@ -74,15 +74,15 @@ class SessionActor(Actor[SessionCommand]):
         )
         if state.session:  # the id is empty until the log has been read
             self.pending_calls = open_asks.pending_calls(state, state.ledger)
-        self._runs = open_asks.approved_calls(state, state.ledger)
+        self._approved_calls = open_asks.approved_calls(state, state.ledger)
         self._is_recording = False
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
         self._deadline = Deadline()
         self._queue_limits = QueueLimits(pending, state.session)
         self._repeats = RepeatedAsks(refs.journal, pending)
-        self._cancels: list[Reply[bool]] = []
-        self._ends: list[Reply[None]] = []
+        self._cancels: tuple[Reply[bool], ...] = ()
+        self._ends: tuple[Reply[None], ...] = ()
         self.affinity = affinity
         """The pool members that the session prefers."""
         self._context: Context[SessionCommand] | None = None
@@ -104,7 +104,7 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def idle(self) -> bool:
-        """True if every event is written and no ask is in flight, apart from an ask that waits for its caller."""
+        """True if every event is written and no ask is in flight. A paused ask does not count."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
         return rests and self._log.is_settled
 
@@ -137,14 +137,14 @@ class SessionActor(Actor[SessionCommand]):
         elif self._phase == "awaiting":
             self._continue_waiting_turn(replay)
         else:
-            self._deliver_result()  # after a cancelled wait: no caller awaits the result, but repeated asks may
+            self._deliver_result()  # if a waiting turn was cancelled, repeated asks may still wait for the result
             self._start_next_ask()
         self._record_next()
 
     def _continue_waiting_turn(self, replay: Replay) -> None:
         """Resume a waiting turn after a crash, unless a result or a decision is missing."""
         state, pending = replay.state, self._pending
-        self._runs = open_asks.approved_calls(state, state.ledger)
+        self._approved_calls = open_asks.approved_calls(state, state.ledger)
         if not self.pending_calls and pending.current is None and pending.resolutions:
             # The last results were recorded before the crash, but the caller has not received a reply.
             pending.current = pending.resolutions.pop(0)
@@ -282,7 +282,7 @@ class SessionActor(Actor[SessionCommand]):
     def _resolve(self, command: Resolve) -> None:
         """Queue results and decisions for the waiting turn. The commands are recorded one after the other."""
         resolutions = self._pending.resolutions
-        if len(resolutions) >= self._pending.most_waiting:
+        if len(resolutions) >= self._pending.max_queued:
             self._reject(command, self._pending.resolutions_full_error(self._log.state.session))
         elif self._advance_phase("resolve") == "refuse":
             self._reject(command, self._ending_error())
@@ -314,7 +314,7 @@ class SessionActor(Actor[SessionCommand]):
         if self._phase != "awaiting":
             resolve.sink.put(terminal_event(open_asks.late_result(self._log.state), command.seq))
             return
-        self.pending_calls, self._runs = command.pending_calls, command.runs
+        self.pending_calls, self._approved_calls = command.pending_calls, command.approved_calls
         if self.pending_calls:
             resolve.sink.put(
                 terminal_event(open_asks.paused_result(self._log.state, self.pending_calls), command.seq)
@@ -333,8 +333,8 @@ class SessionActor(Actor[SessionCommand]):
         """
         self._queue_limits.stop_timers()
         closes = self._advance_phase(phase_event) == "close"
-        calls = (*(each.call for each in self.pending_calls), *self._runs)
-        self.pending_calls, self._runs = (), ()
+        calls = (*(each.call for each in self.pending_calls), *self._approved_calls)
+        self.pending_calls, self._approved_calls = (), ()
         self._pending.key = self._log.state.last_key
         sink = self._pending.sink_for(sink)
         self._generation.live.redirect(sink)
@@ -348,11 +348,11 @@ class SessionActor(Actor[SessionCommand]):
     def _change_configuration(self, command: Switch | Configure) -> None:
         """Apply a switch or a configuration change immediately, or hold it until the ask in flight has ended.
 
-        A turn that a crash left open may run calls again, so it keeps its tools until it is closed. A switch does not
-        affect it, because it sends no further request.
+        A turn that a crash left open may run calls again, so a configuration change waits until this turn is closed. A
+        switch need not wait, because this turn sends no further request.
         """
         action = self._advance_phase("switch")
-        if action == "refuse" or (isinstance(command, Configure) and command.change.fate == "dropped"):
+        if action == "refuse" or (isinstance(command, Configure) and command.change.status == "dropped"):
             command.reply.fail(self._ending_error())
         elif isinstance(command, Switch):
             self._held.switch(command, self._live_context, at_once=action == "apply")
@@ -364,14 +364,14 @@ class SessionActor(Actor[SessionCommand]):
         """Cancel the ask in flight, and reply when the ask has ended. If no ask is in flight, reply False at once."""
         reply = command.reply
         if self._phase == "awaiting":
-            self._cancels.append(reply)
+            self._cancels += (reply,)
             self._continue_turn("cancel", NoSink(), copy_context())
             return
         action = self._advance_phase("cancel")
         if action == "nothing":
             reply.send(False)
             return
-        self._cancels.append(reply)
+        self._cancels += (reply,)
         if self._ask is not None and not self._ask.cancelled:
             self._ask.is_leaving = command.is_leaving
         if action == "stop":
@@ -420,14 +420,14 @@ class SessionActor(Actor[SessionCommand]):
         cancels, result = self._cancels, self._pending.deliver_result()
         is_cancelled = self._ask is None or (result is not None and result.status == "cancelled")
         self._generation.live.end()
-        self._ask, self._cancels = None, []
+        self._ask, self._cancels = None, ()
         self._deadline.stop_timer()
         for reply in cancels:
             reply.send(is_cancelled)
 
     def _end_session(self, reply: Reply[None]) -> None:
         """Drop queued asks, cancel the ask in flight, and end the session. Reply when the end is logged."""
-        self._ends.append(reply)
+        self._ends += (reply,)
         self._pending.drop_queued()
         if self._phase == "awaiting":
             self._continue_turn("end", NoSink(), copy_context())
@@ -442,6 +442,6 @@ class SessionActor(Actor[SessionCommand]):
 
     def _reply_to_ends(self) -> None:
         """Reply to the callers that wait for the session's end."""
-        ends, self._ends = self._ends, []
+        ends, self._ends = self._ends, ()
         for reply in ends:
             reply.send(None)

@@ -112,7 +112,7 @@ class TurnSteps:
         self._guard.count_messages(history, self._ask.ledger.latest, history.length)
         return self._guard.is_stuck
 
-    def carry_out(self, step: steps.Asking) -> Awaitable[Outcome]:
+    def carry_out(self, step: steps.ExecutableStep) -> Awaitable[Outcome]:
         """Carry out one step and return its outcome."""
         match step:
             case steps.RenderStep():
@@ -121,8 +121,8 @@ class TurnSteps:
                 return self._rewrite(step)
             case steps.GenerateStep(round=number):
                 return self._generate(number)
-            case steps.ShrinkStep(again=again):
-                return self._compact(again)
+            case steps.ShrinkStep(is_repeated=is_repeated):
+                return self._compact(is_repeated)
             case steps.BatchStep():
                 return self._run_batch(step)
             case steps.CheckStep(message=message):
@@ -148,8 +148,10 @@ class TurnSteps:
         """Render the request, check it against the dialect's rules, and log it."""
         binding, tally, asked = self.backend.binding, self._ask.tally, self._log.state.asked
         self._round = step.round
-        if step.again:
-            tally.retried.append(Attempt(binding, "retried", step.again, Cause("model_fault"), tally.wait))
+        if step.repeat_reason:
+            tally.retried += (
+                Attempt(binding, "retried", step.repeat_reason, Cause("model_fault"), tally.wait),
+            )
         choice = self._tool_choice(tools_off=step.tools_off)
         before = self.backend.omissions(choice, asked)
         names = {omission.name for omission in before}
@@ -159,7 +161,7 @@ class TurnSteps:
         rendered = await self._requests.prepare(
             self._plan, lambda: self._log.state.history, self._is_declined
         )
-        self._known = self._requests.known
+        self._known = self._requests.rendered_ledger
         if step.round == 1:
             self._ledger = self._known
         if rendered.report.faults:
@@ -257,13 +259,13 @@ class TurnSteps:
         self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
         return Message(message.role, (), message.turn, message.origin) if is_empty else message
 
-    async def _compact(self, again: bool) -> Outcome:
+    async def _compact(self, is_repeated: bool) -> Outcome:
         """Compact the history, because the request was too long.
 
-        `again` is True if an earlier compaction was not enough.
+        `is_repeated` is True if an earlier compaction was not enough.
         """
         before = self._log.state.history.length
-        made = await Compactor(self._requests).compact_after_overflow(again=again)
+        made = await Compactor(self._requests).compact_after_overflow(is_repeated=is_repeated)
         self._guard.shift_position(before - self._log.state.history.length)
         return steps.CompactionEnded(bool(made.messages or made.results), made.error, made.usage)
 
@@ -285,7 +287,7 @@ class TurnSteps:
         cause = Cause(failure.kind, failure.status)
         if (left_out := self._find_omission(broken)) is not None:
             return left_out
-        # The request does not contain the rejected parameter or attachment, so the failure has another kind.
+        # No parameter or attachment can be omitted, so the failure is treated as one of another kind.
         if failure.action == "leave_out" and not broken.visible:
             kind = failure.parameter.otherwise if failure.parameter else "transcript"
             failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)
@@ -300,7 +302,7 @@ class TurnSteps:
             visible=broken.visible,
             message=message,
             usage=broken.usage,
-            elsewhere=failure.action != "give_up",
+            can_fail_over=failure.action != "give_up",
             cause=cause,
             too_long=failure.action == "compact" and message is None,
         )
@@ -382,8 +384,8 @@ class TurnSteps:
         self._declined = b"".join(self._rendered._segments), why
         request = self._requests.build(self._plan, self._rendered)
         session, binding = self._log.state.session, self.backend.binding
-        self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
-        self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
+        self._ask.resolver.record_refusal(Refusal(session, binding, by, why, request.body, report))
+        self._ask.tally.refusals += (RefusedRequest(binding, "transcript", why),)
         return steps.TranscriptRefused(why, rule in REASONING, cause)
 
     async def _write_interruption(

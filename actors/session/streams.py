@@ -6,7 +6,7 @@ import anyio
 
 from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.core.stream_events.events import ResyncEvent, SessionEvent, is_droppable
-from actors.core.stream_events.round_events import MessageEvent, RoundText, TextEvent, ThinkingEvent
+from actors.core.stream_events.round_events import MessageEvent, RoundTextAssembler, TextEvent, ThinkingEvent
 from actors.errors import ActorsError
 from actors.kernel import LostItems, Subscription
 from actors.kernel.event_loop import event_loop, wake
@@ -18,7 +18,7 @@ BUFFER = 1024
 class AnswerSink:
     """A sink that keeps the result of an ask and ignores all other events.
 
-    `ended_error` returns the error to raise if the session ended before the ask.
+    `ended_error` returns the error to raise if the session ended before the ask had a result.
     """
 
     is_watched = False
@@ -55,7 +55,7 @@ class AskStream:
     The terminal event is kept outside the buffer, so that no overflow can drop it.
 
     Args:
-        ended_error: Returns the error to raise if the session ended before the ask.
+        ended_error: Returns the error to raise if the session ended before the ask had a result.
         check_reader: Raises an error if the reader runs in a foreign thread or event loop.
     """
 
@@ -108,7 +108,7 @@ class AskStream:
     def __aiter__(self) -> "AskStream":
         return self
 
-    # This is not a generator, because a reader that stops early would have to close it.
+    # This is not a generator, because a reader that stops early would have to close a generator.
     async def __anext__(self) -> SessionEvent:
         self._check()
         while True:
@@ -127,7 +127,8 @@ class AskStream:
     def _end_of_stream(self) -> SessionEvent:
         """Return the terminal event on the first call, and raise `StopAsyncIteration` on later calls.
 
-        If the stream was closed without a terminal event, raise the error with which the ask or the session ended.
+        If the stream was closed without a terminal event, the first call raises the error with which the ask or the
+        session ended.
         """
         if self._ended:
             raise StopAsyncIteration
@@ -157,7 +158,7 @@ class TextStream:
         check_result: Callable[[AskResult], AskResult],
     ) -> None:
         self._events, self._begin, self._checked = events, submit, check_result
-        self._round = RoundText()
+        self._round = RoundTextAssembler()
         self._has_begun = False
         self._place: tuple[int, ...] = (0, 0)
         self.result: AskResult | None = None
@@ -166,7 +167,7 @@ class TextStream:
     def __aiter__(self) -> "TextStream":
         return self
 
-    # This is not a generator, because a reader that stops early would have to close it.
+    # This is not a generator, because a reader that stops early would have to close a generator.
     async def __anext__(self) -> str:
         if not self._has_begun:
             await self._submit()
@@ -201,7 +202,7 @@ class TextStream:
             case TextEvent() | ThinkingEvent():
                 return self._with_separator(self._round.add_delta(event), event.turn, event.round)
             case MessageEvent(message=message):
-                text = self._round.end_round(message.text, broken=bool(event.error))
+                text = self._round.end_round(message.text, interrupted=bool(event.error))
                 return self._with_separator(text, event.turn, event.round)
             case _:
                 return ""

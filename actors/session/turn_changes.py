@@ -1,4 +1,4 @@
-"""Change the target and the tools of an ask: hand it over between two turns, and declare changed tools within a turn.
+"""Hand an ask over to another target between two turns, and declare changed tools within a turn.
 
 After the model called a `handoff` tool, the ask continues with another target. A handoff may also change the system
 prompt and the tools, through `actors.session.configuration`. The new toolsets are opened before the turn with the
@@ -31,7 +31,7 @@ from actors.session.steps import TurnSteps
 from actors.telemetry import logger
 from actors.tools.tool import Handover
 
-HANDOVERS = 16
+MAX_HANDOVERS = 16
 """Maximum number of handovers per ask, so that two models cannot hand an ask back and forth forever."""
 
 
@@ -48,9 +48,10 @@ class HandoverSteps:
         self._change: ConfigChange | None = None
 
     async def requested_handover(self) -> steps.HandedOver | None:
-        """Return the handover that the last batch requested, or None. The first successful `handoff` call counts.
+        """Return the handover that the last batch requested, with its toolsets opened, or None.
 
-        The toolsets of the handover are opened.
+        If several `handoff` calls succeeded, the first one counts. If the ask cannot be handed over, the returned value
+        contains the reason.
         """
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
@@ -68,8 +69,11 @@ class HandoverSteps:
         If the ask cannot be handed over, return the reason. Otherwise, return the empty string.
         """
         target, ask = handover.target, self._ask
-        if sum(each.status == "handed_over" for each in ask.tally.attempts) >= HANDOVERS:
-            return f"the ask cannot be handed over to {target}, because it was already handed over {HANDOVERS} times"
+        if sum(each.status == "handed_over" for each in ask.tally.attempts) >= MAX_HANDOVERS:
+            return (
+                f"the ask cannot be handed over to {target}, "
+                f"because it was already handed over {MAX_HANDOVERS} times"
+            )
         try:
             await self._prepare(handover)
         except ActorsError as error:
@@ -136,7 +140,7 @@ class ToolChanges:
     async def declare_changes(self, turn_steps: TurnSteps, round_number: int) -> bool:
         """Declare the current tools of the toolsets in the next requests. Return True if the tools changed.
 
-        If the ask is cancelled, it no longer waits for a toolset's list of tools.
+        A cancellation of the ask ends the wait for a toolset's list of tools.
 
         Args:
             turn_steps: The steps of the current turn.
@@ -149,7 +153,7 @@ class ToolChanges:
         with anyio.CancelScope() as scope:
             ask.set_stop(lambda _: scope.cancel())
             try:
-                has_changed = await ask.active_config.catch_up()
+                has_changed = await ask.active_config.check_for_changes()
             finally:
                 ask.clear_stop()
         if scope.cancelled_caught or ask.cancelled or not has_changed:

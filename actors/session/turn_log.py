@@ -73,7 +73,7 @@ class TurnLog:
         status: TurnStatus = ended.status if ends_ask else "handed_over"
         self._add_turn_time()
         tally = self._ask.tally
-        retried, wait = tuple(tally.retried), tally.wait
+        retried, wait = tally.retried, tally.wait
         tally.attempts += (*retried, Attempt(binding, status, ended.reason, ended.cause, wait))
         turn, slips = self._ask.log.state.turns, tally.answer_repairs
         event = TurnEnded(

@@ -11,7 +11,7 @@ from msgspec import MsgspecError
 
 from actors.core.history.history import History, from_packed
 from actors.core.log.events import Opened
-from actors.core.session.state import opening
+from actors.core.session.state import opening_event
 from actors.core.values.content import Media, Message, Text
 from actors.core.values.packed import Packed, pack, pack_host_message
 from actors.errors import MediaError, SessionError, TranscriptError
@@ -79,7 +79,7 @@ def opened_event(name: str, target: str, history: History) -> Opened:
         TranscriptError: A message contains a value of a wrong type.
     """
     try:
-        return opening(name, target, history)
+        return opening_event(name, target, history)
     except MsgspecError as error:
         raise TranscriptError(f"messages= contains a value of the wrong type: {error}") from None
 

@@ -29,7 +29,7 @@ class InterruptibleAsk:
 
     Args:
         session: The session of the ask.
-        is_shared: True if the ask has a key. Other callers may wait for it, so an interrupt does not cancel it.
+        is_shared: True if the ask has a key. Other callers may wait for the ask, so an interrupt does not cancel it.
     """
 
     def __init__(self, session: Session, *, is_shared: bool = False) -> None:
@@ -97,7 +97,7 @@ class BlockingCalls:
     def wait(self, function: Callable[[], Awaitable[R]], ask: InterruptibleAsk | None = None) -> R:
         """Run an async function on the loop, and return its result.
 
-        An interrupt of the caller cancels `ask`. If there is no `ask`, it cancels the function.
+        If the caller is interrupted, `ask` is cancelled, or the function if there is no `ask`.
         """
         if ask is None:
             return self._loop.call(function)
@@ -126,7 +126,7 @@ async def _call_in_coroutine(function: Callable[[], R]) -> R:
 class Steps(Iterator[R], Generic[R]):
     """A blocking iterator over the items of a stream. Each iteration waits for the next item.
 
-    Leaving the loop early does not stop the turn.
+    Leaving the loop early does not stop the turn of the ask.
     """
 
     def __init__(

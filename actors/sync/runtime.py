@@ -105,7 +105,7 @@ class BlockingRuntime:
         return self._calls.wait(partial(function, self._runtime))
 
     def close(self) -> None:
-        """Cancel the asks in flight, close the runtime as leaving its `async with` block would, and stop the thread."""
+        """Cancel the asks in flight, close the runtime as at the end of its `async with` block, and stop the thread."""
         self._loop.close()
 
 

@@ -35,10 +35,11 @@ _HELP = {
     "refused_parameters": "Requests that the provider rejected because of an optional parameter.",
 }
 _GAUGES = {
-    "in_flight": "Requests that are sent and not yet answered.",
-    "waiting": "Requests that wait for a free slot.",
-    "is_open": "1 while the circuit breaker is open.",
+    "in_flight": ("in_flight", "Requests that are sent and not yet answered."),
+    "waiting": ("waiting", "Requests that wait for a free slot."),
+    "circuit_open": ("is_open", "1 while the circuit breaker is open."),
 }
+"""For each metric of a backend: the field of its statistics, and the description."""
 _TOKENS = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -144,8 +145,10 @@ def _backend_metrics(stats: RuntimeStats) -> "Iterator[Metric]":
     for name, text in _HELP.items():
         counted = [((backend,), _read_value(each, name)) for backend, each in backends]
         yield _counter(name.removesuffix("_total"), text, counted, "backend")
-    for name, text in _GAUGES.items():
-        yield _gauge(name, text, [((backend,), getattr(each, name)) for backend, each in backends], "backend")
+    for name, (field, text) in _GAUGES.items():
+        yield _gauge(
+            name, text, [((backend,), getattr(each, field)) for backend, each in backends], "backend"
+        )
 
 
 def _model_metrics(stats: RuntimeStats) -> "Iterator[Metric]":
@@ -173,7 +176,7 @@ def _model_metrics(stats: RuntimeStats) -> "Iterator[Metric]":
 
 def _tool_metrics(stats: RuntimeStats) -> "Iterator[Metric]":
     tools = stats.tools.items()
-    took = [((tool,), each.seconds) for tool, each in tools]
+    took = [((tool,), each.durations) for tool, each in tools]
     yield _histogram("tool", "Duration of tool calls that have ended.", took, "tool")
     failed = [((tool,), each.failures) for tool, each in tools]
     yield _counter("tool_failures", "Tool calls that raised or timed out.", failed, "tool")

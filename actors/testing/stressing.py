@@ -312,7 +312,7 @@ async def _run_load(
 async def _counters(runtime: Runtime) -> Counter[str]:
     """Return the sums of the counters of all backends."""
     counters = Counter[str]()
-    for ref in tuple(runtime._backends.providers.made.values()):
+    for ref in tuple(runtime._backends.providers.actors.values()):
         counters.update(await ref.ask(Counters()))
     return counters
 

@@ -250,6 +250,7 @@ def _default_arguments(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: 
 
 
 _DATA = frozenset({"default", "const", "enum", "examples"})
+"""Keywords whose values are data of the user, not schemas."""
 
 
 def _clean_generated_schema(schema: Any) -> Any:  # Any: JSON values have many types

@@ -45,7 +45,7 @@ ResourceRule: TypeAlias = str | tuple[str, ...] | Callable[[dict[str, JsonValue]
 P = ParamSpec("P")
 R = TypeVar("R")
 MAX_DESCRIPTION = 64 * 1024
-"""Maximum characters of a description, which may come from an untrusted server and is part of every request."""
+"""Maximum number of characters of a description, which an untrusted server may have sent. Every request contains it."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 """Matches the tool names that every provider accepts (docs/reference/rulebook.md, tool names)."""
 
@@ -252,8 +252,8 @@ class Tool(Generic[P, R]):
 
         If the approval is a function, an unknown return value means `deny`, and the function's exceptions propagate.
         """
-        said = self.approval if isinstance(self.approval, str) else self.approval(arguments)
-        return said if said in ("allow", "ask", "deny") else "deny"
+        approval = self.approval if isinstance(self.approval, str) else self.approval(arguments)
+        return approval if approval in ("allow", "ask", "deny") else "deny"
 
     def resource_keys(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
         """Return the names of the resources that a call with these arguments writes to.
@@ -292,7 +292,8 @@ class Tool(Generic[P, R]):
         """Convert a call's arguments to the function's arguments, or return the errors in them.
 
         Arguments are first validated against the schema, so a string is not accepted as a number, and then converted to
-        the function's types. `actors.core.turn.batch` decides whether to correct small mistakes.
+        the function's types. This method corrects no mistakes. A session corrects a small mistake if only one
+        correction is possible, and then calls this method again.
         """
         given = dict(arguments)
         if errors := self._check.errors(given):

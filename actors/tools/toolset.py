@@ -94,7 +94,7 @@ class LiveTools(Protocol):
         """Return when `tools` has changed. Raise when the connection is lost; the toolset is then opened again.
 
         This method is called again after each return, in the task that opened the toolset, and is cancelled when the
-        toolset is closed. It may return at most 20 times a second; further changes are delayed.
+        toolset is closed. The tools are updated at most 20 times a second; more frequent changes are delayed.
         """
         ...
 

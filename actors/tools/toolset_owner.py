@@ -35,7 +35,7 @@ UPDATE_INTERVAL = 0.05
 """Minimum seconds between two updates of a toolset's tools. A toolset that reports a change all the time must not block
 the event loop."""
 MAX_REASON = 1200
-"""Maximum characters of the reason in an error, which may contain the last lines of a program's standard error."""
+"""Maximum number of characters of an error's reason, which may contain the end of a program's standard error."""
 State: TypeAlias = Literal["opening", "up", "down", "failed", "closed"]
 
 
@@ -112,8 +112,7 @@ class ToolsetOwner:
 
         Args:
             name: Name of the tool.
-            after_opening: The number of an opening that has been lost. Wait until the toolset has been opened again
-                since then.
+            after_opening: The number of an opening that has been lost. The tool must come from a later opening.
 
         Raises:
             ToolsetDown: The toolset did not open in time, or no longer has the tool.
@@ -237,7 +236,7 @@ class ToolsetOwner:
         self.tools = tools
 
     def _on_end(self, error: BaseException | None) -> None:
-        """Choose the next state after an opening's task has ended. This method must not raise."""
+        """Choose the next state after the task of an opening has ended. This method must not raise."""
         self._scope = self._watching = None
         was_up, self._why = self._was_up, error
         self._was_up = False
@@ -275,7 +274,7 @@ class ToolsetOwner:
     def _cancel_timer(self) -> None:
         """Cancel the timer of the next opening."""
         assert self._timer is not None
-        self._system.deadlines.withdraw(self._timer)
+        self._system.deadlines.cancel(self._timer)
         self._timer = None
 
     def _enter_state(self, state: State) -> None:
@@ -317,7 +316,7 @@ def root_error(error: BaseException | None) -> BaseException | None:
 
 
 def failure_reason(failure: BaseException) -> str:
-    """Return one line that says why a toolset is not available, from the exception that ended its opening."""
+    """Return one line that explains why a toolset is not available. `failure` is the exception that it raised."""
     error, text = root_error(failure), ""
     with suppress(Exception):  # `__str__` of a foreign exception may raise any exception
         text = " ".join(str(error).split())[:MAX_REASON]

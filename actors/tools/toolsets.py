@@ -3,7 +3,7 @@
 Sessions list toolsets in their `tools=`. The runtime's `Toolsets` opens each toolset once for all sessions that use it,
 and closes it after the last of these sessions. Toolsets are closed in reverse order of opening.
 
-A session's tools are those of the host and of its toolsets, in the order of `tools=`. When the tools of a toolset
+A session has the host's own tools and the tools of its toolsets, in the order of `tools=`. When the tools of a toolset
 change, each remaining tool keeps its place and its name, and new tools are appended. So as much as possible of a
 provider's cached prefix stays valid. If two tools have the same name, the later tool is renamed to `TOOLSET__TOOL`.
 """
@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.errors import ShuttingDown, ToolChanged, ToolDefinitionError, ToolsetDown
 from actors.kernel import System
 from actors.kernel.event_loop import Changes
@@ -33,7 +33,7 @@ ToolKey: TypeAlias = tuple[int, str]
 """The index of an entry of `tools=`, and the name of a tool in that entry."""
 Arrangement: TypeAlias = tuple[tuple[int, ...] | None, dict[ToolKey, str], Toolset]
 """A snapshot of a session's tools: the versions of the toolsets, the assigned names by key, and the tools."""
-MAX_NAME = 64  # maximum characters of a name
+MAX_NAME = 64  # maximum number of characters of a tool's name
 CLOSE_WAIT = 1.0
 """Seconds to wait for a toolset that is closing before the next one is closed too.
 
@@ -46,7 +46,8 @@ class SessionTools:
 
     Args:
         parts: Tools of the host and owners of toolsets, in the order of `tools=`.
-        share: Returns an equal set that another session already uses, to save memory; if there is none, its argument.
+        share: Returns an equal `Toolset` that another session already uses, to save memory. If there is none, it
+            returns its argument.
     """
 
     __slots__ = ("__weakref__", "_names", "_parts", "_share", "_versions", "owners", "tools")
@@ -105,16 +106,16 @@ class SessionTools:
         """Undo a `refresh`. The next `refresh` makes the same change again."""
         self._versions, self._names, self.tools = arrangement
 
-    async def catch_up(self) -> bool:
+    async def check_for_changes(self) -> bool:
         """Return True if a toolset that is declared `within_turn` has changed its tools since the last `refresh`.
 
-        If such a toolset is reading its list of tools, wait for it first.
+        If such a toolset is reading its list of tools, first wait until it has read the list.
         """
         versions = zip(self.owners, self._versions or (), strict=True)
-        following = [each for each in versions if each[0].source.within_turn]
-        for owner, _ in following:
+        changeable = [each for each in versions if each[0].source.within_turn]
+        for owner, _ in changeable:
             await owner.refresh_tools()
-        return any(owner.version != version for owner, version in following)
+        return any(owner.version != version for owner, version in changeable)
 
     def _entries(self) -> Iterable[tuple[ToolKey, AnyTool]]:
         """Yield the current tools of the host and of all toolsets, with their keys."""
@@ -126,8 +127,8 @@ class SessionTools:
 
     def _naming_order(self, key: ToolKey) -> tuple[bool, int, str]:
         """Return the sort key for assigning names. The host's own tools come first, so that they keep their names."""
-        is_of_a_toolset = isinstance(self._parts[key[0]], ToolsetOwner)
-        return is_of_a_toolset, key[0], key[1] if is_of_a_toolset else ""
+        is_from_toolset = isinstance(self._parts[key[0]], ToolsetOwner)
+        return is_from_toolset, key[0], key[1] if is_from_toolset else ""
 
     def _unused_name(self, key: ToolKey) -> str:
         """Return a name for a tool that no other tool of the session has."""
@@ -150,7 +151,7 @@ class SessionTools:
 def bind_tool(owner: ToolsetOwner, tool_name: str, declared_name: str, tool: AnyTool) -> AnyTool:
     """Return a copy of a toolset's tool, with the name that sessions declare. Calls run the tool's current version.
 
-    Sessions share the copy as long as the toolset's tool stays the same.
+    Sessions share the copy as long as `tool` is the same object.
     """
     known = owner.bound_tools.get((tool_name, declared_name))
     if known is None or known[0] is not tool:
@@ -259,7 +260,7 @@ def valid_name(name: str) -> str:
         usable = f"t_{usable}"
     if len(usable) <= MAX_NAME:
         return usable
-    return f"{usable[: MAX_NAME - 9]}_{content_name(name)[:8]}"
+    return f"{usable[: MAX_NAME - 9]}_{content_digest(name)[:8]}"
 
 
 class Toolsets:
@@ -323,7 +324,7 @@ class Toolsets:
     async def _resolve_item(self, item: ToolItem) -> AnyTool | ToolsetOwner:
         """Convert an entry of `tools=` to a tool or to the owner of a toolset.
 
-        Increment the owner's number of users.
+        The session counts as a user of the toolset until `release` is called.
         """
         if isinstance(item, str):
             item = self._configured(item)
@@ -361,7 +362,7 @@ class Toolsets:
         return self._start_closing(unused)
 
     async def close(self) -> None:
-        """Close all toolsets, the last opened first, and wait until they are closed. Then none can be opened again."""
+        """Close all toolsets, the last opened first, and wait until they are closed. Later calls of `open` fail."""
         self._is_over = True
         await self._start_closing(self._owners).wait()
 
@@ -382,7 +383,7 @@ class Toolsets:
         """Close toolsets, the last opened first, and log each toolset that hangs."""
         for owner in owners:
             owner.close()
-            with anyio.move_on_after(CLOSE_WAIT):  # a slow toolset must not delay the others
+            with anyio.move_on_after(CLOSE_WAIT):  # a slow toolset must not delay the other toolsets
                 await owner.wait_closed()
         for owner in owners:
             with anyio.move_on_after(owner.source.closing + CLOSE_WAIT) as scope:

@@ -19,11 +19,11 @@ from actors.kernel.tasks import Tasks
 from actors.transport.contract import ForwardedRequest, Origin, Response, Timeouts, parse_target
 
 if TYPE_CHECKING:
-    from actors.transport.dial import Trust
+    from actors.transport.dial import LoadTlsContext
     from actors.transport.pool import ConnectionPool
 
 INTERVAL = 5.0
-"""Seconds between two sweeps."""
+"""Seconds between two searches for idle connections that the server has closed."""
 
 
 class HttpTransport:
@@ -43,7 +43,7 @@ class HttpTransport:
         self._connecting = connecting
         self._environ = os.environ if environ is None else environ
         self._pools: dict[Origin, ConnectionPool] = {}
-        self._trust: Trust | None = None
+        self._load_tls_context: LoadTlsContext | None = None
         self._sweep = Sweep(self._sweep_pools)
 
     def send(
@@ -54,8 +54,8 @@ class HttpTransport:
 
         where = parse_target(url)
         pool = self._pools.get(where.origin) or self._open_pool(where.origin)
-        request = post_request(where, headers, segments.size, pool.forwarder)
-        return ClientExchange(pool, where, request, segments, timeouts)
+        create_head = partial(post_request, where, headers, segments.size, pool.forwarder)
+        return ClientExchange(pool, where, create_head, segments, timeouts)
 
     def forward(
         self,
@@ -65,25 +65,25 @@ class HttpTransport:
         segments: Segments,
         timeouts: Timeouts,
     ) -> ForwardedRequest:
-        """Send the request of another client with its method, headers and body, when the result is entered.
+        """Return a context manager that forwards another client's request when it is entered.
 
-        No default headers are added, so `headers` must contain `host`, but not `content-length`. The environment must
-        name no proxy for the URL. The errors are those of `Transport.send`.
+        The only header that is added is `content-length`, so `headers` must contain `host`. The environment must not
+        name a proxy for the URL. The errors are those of `Transport.send`.
         """
         from actors.transport.exchange import ClientExchange, forwarded_request
 
         where = parse_target(url)
         pool = self._pools.get(where.origin) or self._open_pool(where.origin)
-        request = forwarded_request(method, where, headers, segments.size)
-        return ClientExchange(pool, where, request, segments, timeouts)
+        create_head = partial(forwarded_request, method, where, headers, segments.size)
+        return ClientExchange(pool, where, create_head, segments, timeouts)
 
     def _open_pool(self, origin: Origin) -> "ConnectionPool":
         from actors.transport.dial import dial, proxy_for, system_tls_context
         from actors.transport.pool import ConnectionPool
 
-        self._trust = self._trust or cache(system_tls_context)
+        self._load_tls_context = self._load_tls_context or cache(system_tls_context)
         proxy = proxy_for(origin, self._environ)
-        reach = partial(dial, origin, proxy, self._trust)
+        reach = partial(dial, origin, proxy, self._load_tls_context)
         forwarder = proxy if origin.scheme == "http" else None
         pool = self._pools[origin] = ConnectionPool(
             reach, self._connections, self._connecting, forwarder, self._sweep.start
@@ -98,7 +98,7 @@ class HttpTransport:
             await pool.close()
 
     async def _sweep_pools(self) -> bool:
-        """Close idle connections that are no longer usable. Return True if other connections are idle."""
+        """Close idle connections that are no longer usable. Return True if any connection is still idle."""
         for pool in tuple(self._pools.values()):
             await pool.sweep()
         # checked last, because a connection may become idle while another pool is swept
@@ -109,7 +109,7 @@ class Sweep:
     """A timer that regularly closes unusable idle connections.
 
     Args:
-        sweep: Closes unusable idle connections, and returns True if other idle connections remain.
+        sweep: Closes unusable idle connections, and returns True if any idle connection remains.
     """
 
     def __init__(self, sweep: Callable[[], Awaitable[bool]]) -> None:

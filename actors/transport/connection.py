@@ -3,9 +3,9 @@
 `ClientExchange` uses a `Connection`, which runs one exchange at a time. The module `pool` limits the number of
 connections. Exchanges and pools set the limit of each wait with `ExchangeDeadlines`.
 
-One cancel scope covers all steps from the pool to the response's head, because a scope per step would cost more than
-the step. Each wait for more of the body has a separate scope. The scopes are the event loop's native scopes, because
-detecting the loop through anyio costs as much as the wait.
+One cancel scope covers all steps from waiting for a connection to reading the response's head, because a scope for each
+step would cost more than the step. Each wait for more of the body has a separate scope. The scopes are the event loop's
+native scopes, because detecting the loop through anyio costs as much as the wait.
 """
 
 import math
@@ -28,13 +28,13 @@ from actors.core.data.persistent import Segments
 from actors.kernel.event_loop import event_loop
 from actors.kernel.turnstile import turnstile
 
-HEAD = 64 * 1024
+MAX_HEAD = 64 * 1024
 """Maximum number of bytes in a response's head, in its trailers, or in the first line of a chunk."""
-SMALL = 64 * 1024
+SMALL_BODY = 64 * 1024
 """Maximum size in bytes of a body that is sent with the head in one write. It is smaller than the socket's buffer."""
-SLICE = 1024 * 1024
-"""Bytes per write of a longer body. The event loop copies the bytes that the socket does not accept at once, and a
-write costs as much as copying 50 KB."""
+WRITE_SIZE = 1024 * 1024
+"""Bytes per write of a longer body. The event loop copies the bytes that the socket does not accept at once, so larger
+writes would be slow. Each write costs as much as copying 50 KB, so smaller writes would be slow as well."""
 MAX_IDLE = 60.0
 """Seconds for which an idle connection may be reused. Gateways drop idle connections silently after some minutes."""
 
@@ -50,24 +50,27 @@ class ExchangeDeadlines:
         total: Seconds for the exchange, including reading the body. `None` means no limit.
     """
 
-    __slots__ = ("_end", "_here", "_scope", "_seconds", "_total", "_what")
+    __slots__ = ("_end", "_loop", "_scope", "_seconds", "_total", "_wait_name")
 
     def __init__(self, total: float | None) -> None:
-        self._here = event_loop()
-        self._end = math.inf if total is None else self._here.now() + total
+        self._loop = event_loop()
+        self._end = math.inf if total is None else self._loop.now() + total
         self._total = total
-        self._what, self._seconds = "", math.inf
-        self._scope = self._here.scope()
+        self._wait_name, self._seconds = "", math.inf
+        self._scope = self._loop.scope()
 
     def limit_wait(self, wait_name: str, seconds: float) -> None:
         """Limit the next wait to `seconds`. `wait_name` names the wait in errors, such as "connecting"."""
-        self._what, self._seconds = wait_name, seconds
-        self._scope.deadline = min(self._end, self._here.now() + seconds)
+        self._wait_name, self._seconds = wait_name, seconds
+        self._scope.deadline = min(self._end, self._loop.now() + seconds)
 
     def limit_again(self, wait_name: str, seconds: float) -> Self:
-        """Return this object as a context manager for one more wait. The arguments are the same as for `limit_wait`."""
-        self._what, self._seconds = wait_name, seconds
-        self._scope = self._here.scope(deadline=min(self._end, self._here.now() + seconds))
+        """Return this context manager, to be entered again for one more wait.
+
+        The arguments are those of `limit_wait`.
+        """
+        self._wait_name, self._seconds = wait_name, seconds
+        self._scope = self._loop.scope(deadline=min(self._end, self._loop.now() + seconds))
         return self
 
     def __enter__(self) -> Self:
@@ -89,7 +92,7 @@ class ExchangeDeadlines:
     def _deadline_error(self) -> DeadlineExceeded:
         if self._total is not None and self._scope.deadline == self._end:
             return DeadlineExceeded(f"the exchange took longer than {self._total:g} s")
-        return DeadlineExceeded(f"{self._what} took longer than {self._seconds:g} s")
+        return DeadlineExceeded(f"{self._wait_name} took longer than {self._seconds:g} s")
 
 
 class ConnectionLost(Exception):
@@ -114,21 +117,21 @@ class Connection:
     """An open connection to an origin or a proxy.
 
     Attributes:
-        is_kept: Whether the connection has already completed an earlier exchange.
-        is_heard: Whether any byte of the current response has arrived.
-        is_over: Whether the current response is complete.
+        is_reused: Whether the connection has completed an earlier exchange.
+        has_received: Whether any byte of the current response has arrived.
+        is_response_complete: Whether the current response is complete.
     """
 
-    is_kept: bool
-    is_heard: bool
-    is_over: bool
+    is_reused: bool
+    has_received: bool
+    is_response_complete: bool
 
     def __init__(self, stream: anyio.abc.ByteStream) -> None:
-        self.is_kept = self.is_heard = self.is_over = False
+        self.is_reused = self.has_received = self.is_response_complete = False
         self._is_broken = self._has_ended = False
         self._is_drained = False  # whether h11 has parsed all received bytes, and needs more
         self._stream, self._turnstile = stream, turnstile()
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
         self._socket = stream.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610  anyio's extra, not Django's
         self._tls = stream.extra(TLSAttribute.ssl_object, None)  # noqa: S610
         self._idle_since = 0.0
@@ -137,10 +140,10 @@ class Connection:
         """Yield the bytes of a request in pieces for `write`. Short segments are joined. Long segments are sliced
         without a copy.
 
-        The first piece includes the head, because a separate write costs as much as copying 50 KB.
+        The first piece includes the head, because a separate write would cost as much as copying 50 KB.
         """
         begin = self._http.send(head)
-        if segments.size <= SMALL:
+        if segments.size <= SMALL_BODY:
             body = b"".join(segments)
             self._http.send(h11.Data(data=body))
             self._http.send(h11.EndOfMessage())
@@ -148,9 +151,9 @@ class Connection:
             return
         for joined in _join_segments(begin, segments):
             view = memoryview(joined)
-            for at in range(0, len(view), SLICE):
+            for at in range(0, len(view), WRITE_SIZE):
                 # streams accept any buffer, but are annotated with bytes
-                data = cast(bytes, view[at : at + SLICE])
+                data = cast(bytes, view[at : at + WRITE_SIZE])
                 self._http.send_with_data_passthrough(h11.Data(data=data[len(begin) :]))
                 begin = b""
                 yield data
@@ -192,7 +195,7 @@ class Connection:
         parts: list[bytes] = []
         while type(event := self._next_event()) is h11.Data:
             parts.append(event.data)
-        self.is_over = type(event) is h11.EndOfMessage
+        self.is_response_complete = type(event) is h11.EndOfMessage
         self._is_drained = event is h11.NEED_DATA
         return b"".join(parts)
 
@@ -205,13 +208,13 @@ class Connection:
         try:
             data = await self._stream.receive()
         except anyio.EndOfStream:
-            if not self.is_heard:
+            if not self.has_received:
                 raise ConnectionLost("the server closed the connection without an answer") from None
             data, self._has_ended = b"", True
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.BusyResourceError, OSError):
             raise ConnectionLost("the connection broke before the response was complete") from None
         else:
-            self.is_heard = True
+            self.has_received = True
         self._http.receive_data(data)
         self._is_drained = False
         # let other tasks run, because parsing many responses at once takes time
@@ -229,7 +232,12 @@ class Connection:
         ):
             return False
         http.start_next_cycle()
-        self.is_kept, self.is_heard, self.is_over, self._idle_since = True, False, False, monotonic()
+        self.is_reused, self.has_received, self.is_response_complete, self._idle_since = (
+            True,
+            False,
+            False,
+            monotonic(),
+        )
         return True
 
     def has_expired(self) -> bool:
@@ -269,11 +277,11 @@ def _parse_headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 
 def _join_segments(head: bytes, segments: Segments) -> Iterator[bytes]:
-    """Yield the head and the segments, joined into chunks of about half of `SLICE` bytes.
+    """Yield the head and the segments, joined into chunks of about half of `WRITE_SIZE` bytes.
 
     The chunk size is estimated from the average segment, because summing exact sizes would cost as much as joining.
     """
-    count = max(1, SLICE // 2 * len(segments) // segments.size)
+    count = max(1, WRITE_SIZE // 2 * len(segments) // segments.size)
     rest = chain([head], segments)
     for at in range(0, len(segments), count):
         yield b"".join(islice(rest, count if at else count + 1))  # joining a single segment does not copy it

@@ -78,11 +78,14 @@ class ForwardedResponse(Protocol):
 
 
 class ForwardedRequest(AbstractAsyncContextManager[ForwardedResponse], Protocol):
-    """A request that is forwarded for another client. Enter it once, to send it and to get the response."""
+    """A request that is forwarded for another client. Entering the context sends the request and returns the response.
+
+    The context can be entered only once.
+    """
 
     @property
     def is_sent(self) -> bool:
-        """True if a part of the request was written to a connection, so that the server may have acted on it."""
+        """True if part of the request was written to a connection, so that the server may have acted on the request."""
         ...
 
 
@@ -132,7 +135,7 @@ class Target(Struct, frozen=True):
     Args:
         origin: The server's address.
         path: Path and query, for the request line.
-        display_url: The URL for error messages. It lacks the query, which may contain a key.
+        display_url: The URL without its query, for error messages. The query may contain a key.
     """
 
     origin: Origin
@@ -140,13 +143,13 @@ class Target(Struct, frozen=True):
     display_url: str
 
 
-MOST_LABEL = 63
+MAX_LABEL = 63
 """Maximum number of characters of a label, a part of a host name between dots."""
 
 
 def is_host_name(host: str) -> bool:
-    """Return True if a name server can be asked for this name. Names in other scripts must be in their ASCII form."""
-    return bool(host) and host.isascii() and all(len(label) <= MOST_LABEL for label in host.split("."))
+    """Return True if the DNS accepts this name. A name with non-ASCII characters must be in its ASCII form (`xn--`)."""
+    return bool(host) and host.isascii() and all(len(label) <= MAX_LABEL for label in host.split("."))
 
 
 @lru_cache(256)
@@ -156,7 +159,7 @@ def parse_target(url: str) -> Target:
     Raises:
         ConfigError: The URL is not http or https, contains a user or a password, or is invalid.
     """
-    from urllib.parse import urlsplit  # imported late, because the import is slow
+    from urllib.parse import urlsplit  # imported lazily, because the import is slow
 
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ConfigError("A provider's URL must consist of printable ASCII characters, without spaces")
@@ -169,7 +172,7 @@ def parse_target(url: str) -> Target:
         raise ConfigError("A provider's URL must have the form https://host/path, without user and password")
     if not is_host_name(parts.hostname):
         raise ConfigError(
-            f"The host name in a provider's URL has a label of more than {MOST_LABEL} characters; correct the URL"
+            f"The host name in a provider's URL has a label of more than {MAX_LABEL} characters; correct the URL"
         )
     origin = Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
     path = parts.path or "/"

@@ -1,4 +1,4 @@
-"""Open a stream to an origin, directly or through a proxy: TCP, and TLS for https.
+"""Open a stream to an origin, directly or through a proxy. The stream uses TCP, and TLS for https.
 
 Connection pools use this module. TLS trusts the system's certificates, or the certificates that `SSL_CERT_FILE` and
 `SSL_CERT_DIR` name; the certificate must match the requested host. anyio races IPv4 and IPv6 addresses.
@@ -29,9 +29,10 @@ from actors.errors import ConfigError
 from actors.interrupts import is_group
 from actors.transport.contract import PORTS, Origin, is_host_name
 
-HEAD = 16 * 1024
+MAX_RESPONSE = 16 * 1024
 """Maximum size of a proxy's response, in bytes."""
-Trust = Callable[[], ssl.SSLContext]
+LoadTlsContext = Callable[[], ssl.SSLContext]
+"""A function that returns the TLS context for connections to origins and proxies."""
 
 
 class ProxyRefused(Exception):
@@ -40,7 +41,7 @@ class ProxyRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy and its auth headers. It opens tunnels to https origins, and forwards requests to http origins."""
+    """A proxy and its auth headers. A proxy opens tunnels to https origins, and forwards requests to http origins."""
 
     origin: Origin
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -140,7 +141,7 @@ async def open_tunnel(stream: anyio.abc.ByteStream, proxy: Proxy, origin: Origin
     Raises:
         ProxyRefused: The proxy did not open the tunnel.
     """
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE)
     headers = [("host", origin.authority), *proxy.headers]
     await stream.send(http.send(h11.Request(method="CONNECT", target=origin.authority, headers=headers)))
     http.send(h11.EndOfMessage())
@@ -165,7 +166,7 @@ def system_tls_context() -> ssl.SSLContext:
     return context
 
 
-async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.ByteStream:
+async def dial(origin: Origin, proxy: Proxy | None, load_tls_context: LoadTlsContext) -> anyio.abc.ByteStream:
     """Open and return a stream to an origin.
 
     Raises:
@@ -183,25 +184,31 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
         ) from None
     try:
         if proxy is not None:
-            stream = await _wrap_tls(stream, first, trust)
+            stream = await _wrap_tls(stream, first, load_tls_context)
             if origin.scheme == "http":
                 return stream  # a proxy forwards plain http requests without a tunnel
             await open_tunnel(stream, proxy, origin)
-        return await _wrap_tls(stream, origin, trust)
+        return await _wrap_tls(stream, origin, load_tls_context)
     except BaseException:
         await anyio.aclose_forcefully(stream)
         raise
 
 
-async def _wrap_tls(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) -> anyio.abc.ByteStream:
+async def _wrap_tls(
+    stream: anyio.abc.ByteStream, origin: Origin, load_tls_context: LoadTlsContext
+) -> anyio.abc.ByteStream:
     """Wrap the stream in TLS if the origin uses https.
 
-    The closing handshake of TLS is skipped, because HTTP marks the end of a response.
+    The closing handshake of TLS is skipped, because HTTP itself shows where a response ends.
     """
     if origin.scheme == "http":
         return stream
     return await TLSStream.wrap(
-        stream, hostname=origin.host, ssl_context=trust(), standard_compatible=False, server_side=False
+        stream,
+        hostname=origin.host,
+        ssl_context=load_tls_context(),
+        standard_compatible=False,
+        server_side=False,
     )
 
 

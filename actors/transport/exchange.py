@@ -1,14 +1,14 @@
 """Send one request and read its response. `HttpTransport.send` returns a `ClientExchange`.
 
-A server may close a kept connection while a request is on its way. llama.cpp does so after every stream, although it
-promises to keep the connection open. The server has most likely not read that request, so the request is sent once more
-over a new connection. It is never sent again after a byte of a response has arrived.
+A server may close an idle connection just when a request is sent over it. llama.cpp does so after every stream,
+although it promises to keep the connection open. The server has most likely not read that request, so the request is
+sent once more over a new connection. It is never sent again after a byte of a response has arrived.
 
 A server may also respond before it has read the complete request, so a separate task sends a long request while the
 response is awaited and read.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 
@@ -19,7 +19,7 @@ import h11
 from actors.core.data.persistent import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.transport.connection import (
-    SMALL,
+    SMALL_BODY,
     Connection,
     ConnectionLost,
     DeadlineExceeded,
@@ -31,8 +31,12 @@ from actors.transport.contract import Target, Timeouts
 from actors.transport.dial import Proxy, ProxyRefused, failure_reason
 from actors.transport.pool import ConnectionPool
 
-FIXED = (("content-type", "application/json"), ("accept-encoding", "identity"), ("user-agent", "actors"))
-"""Default headers of each request; the caller's headers override them."""
+DEFAULT_HEADERS = (
+    ("content-type", "application/json"),
+    ("accept-encoding", "identity"),
+    ("user-agent", "actors"),
+)
+"""Headers of each request, unless the caller passes a header with the same name."""
 
 
 class ClientExchange:
@@ -46,14 +50,16 @@ class ClientExchange:
         self,
         pool: ConnectionPool,
         target: Target,
-        request: h11.Request,
+        create_head: Callable[[], h11.Request],
         segments: Segments,
         timeouts: Timeouts,
     ) -> None:
         self._pool = pool
         self._target = target
         self._segments = segments
-        self._request = request
+        self._create_head = create_head
+        # dropped once it is sent, to save memory during the wait for the answer
+        self._request_head: h11.Request | None = create_head()
         self._timeouts = timeouts
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
@@ -63,7 +69,7 @@ class ClientExchange:
     async def __aenter__(self) -> "ClientExchange":
         self._deadlines = ExchangeDeadlines(self._timeouts.total)
         try:
-            if self._segments.size > SMALL:
+            if self._segments.size > SMALL_BODY:
                 writing = anyio.create_task_group()
                 self._writing = await writing.__aenter__()
             with self._deadlines:
@@ -104,11 +110,11 @@ class ClientExchange:
         while True:
             if (connection := self._connection) is None:
                 raise self._provider_error("the response was closed before its end")
-            if connection.is_over:
+            if connection.is_response_complete:
                 return None
             try:
                 chunk = connection.received_body()
-                if not chunk and not connection.is_over:
+                if not chunk and not connection.is_response_complete:
                     chunk = await self._next_chunk(connection)
             except (ConnectionLost, ProtocolError, DeadlineExceeded) as error:
                 raise self._provider_error(str(error)) from None
@@ -118,32 +124,34 @@ class ClientExchange:
     async def _fetch_head(self) -> Head:
         """Send the request and return the head of its response.
 
-        Send it once more if the server had closed a kept connection.
+        If the server closed a reused connection without an answer, send the request once more over a new connection.
         """
         self._connection = connection = await self._pool.acquire(self._deadlines, self._timeouts)
         try:
-            return await self._send_request(connection)
+            await self._send_request(connection)
+            return await connection.read_head()
         except ConnectionLost:
-            if not connection.is_kept or connection.is_heard:
+            if not connection.is_reused or connection.has_received:
                 raise
         self._connection = None  # from now on, the pool owns the old connection, even if `replace` fails
         self._connection = connection = await self._pool.replace(connection, self._deadlines, self._timeouts)
-        return await self._send_request(connection)
-
-    async def _send_request(self, connection: Connection) -> Head:
-        """Send the request over `connection`, and read the head of its response."""
-        if self._writing is None:
-            await self._write(connection, connection.request_pieces(self._request, self._segments))
-        else:
-            self._writing.start_soon(
-                self._write, connection, connection.request_pieces(self._request, self._segments)
-            )
+        await self._send_request(connection)
         return await connection.read_head()
 
-    async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
-        """Send a request. A lost connection is ignored here, because the response may explain why.
+    async def _send_request(self, connection: Connection) -> None:
+        """Send the request over `connection`. If it is long, start a task that sends it."""
+        head, self._request_head = self._request_head or self._create_head(), None
+        pieces = connection.request_pieces(head, self._segments)
+        if self._writing is None:
+            await self._write(connection, pieces)
+        else:
+            self._writing.start_soon(self._write, connection, pieces)
 
-        If there is no response, reading it raises the error.
+    async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
+        """Send a request, and then limit the wait for its answer.
+
+        A lost connection is ignored here, because the server may have sent a response that explains the reason. If
+        there is no response, reading it raises the error.
         """
         with suppress(ConnectionLost):
             for piece in pieces:
@@ -165,7 +173,7 @@ class ClientExchange:
         with self._deadlines.limit_again("waiting for more of the answer", self._timeouts.idle):
             while True:
                 await connection.receive()
-                if (chunk := connection.received_body()) or connection.is_over:
+                if (chunk := connection.received_body()) or connection.is_response_complete:
                     return chunk
 
     async def _return_connection(self) -> None:
@@ -184,7 +192,7 @@ class ClientExchange:
             await writing.__aexit__(None, None, None)
 
     def _provider_error(self, text: str) -> ProviderFailed:
-        return ProviderFailed(f"No answer from {self._target.display_url}: {text}")
+        return ProviderFailed(f"The request to {self._target.display_url} failed: {text}")
 
 
 def _failure_message(error: BaseException) -> str | None:
@@ -199,13 +207,13 @@ def _failure_message(error: BaseException) -> str | None:
 def post_request(
     target: Target, headers: Sequence[tuple[str, str]], length: int, forwarder: Proxy | None
 ) -> h11.Request:
-    """Return the head of a POST request. A forwarding proxy receives the complete URL, and the proxy's auth headers."""
+    """Return the head of a POST request. For a forwarding proxy, it contains the complete URL and the auth headers."""
     path = target.path
     if forwarder is not None:
         path = f"{target.origin.scheme}://{target.origin.host_header}{path}"
         headers = (*headers, *forwarder.headers)
     present = {name.lower() for name, _ in headers}
-    usual = [header for header in FIXED if header[0] not in present]
+    usual = [header for header in DEFAULT_HEADERS if header[0] not in present]
     lines = [("host", target.origin.host_header), *headers, *usual, ("content-length", str(length))]
     try:
         return h11.Request(method="POST", target=path, headers=lines)
@@ -219,7 +227,7 @@ def post_request(
 def forwarded_request(
     method: str, target: Target, headers: Sequence[tuple[bytes, bytes]], length: int
 ) -> h11.Request:
-    """Return the head of a request of another client, whose headers stay as they are."""
+    """Return the head of another client's request. Only `content-length` is added to its headers."""
     lines = [*headers, (b"content-length", str(length).encode())]
     try:
         return h11.Request(method=method, target=target.path, headers=lines)

@@ -1,8 +1,8 @@
 """Manage the connections to one origin, the requests that wait for a connection, and the idle connections.
 
-Exchanges take connections from a pool and return them. A request takes the most recently used idle connection. If there
-is none, the request opens a connection, or waits in a queue if the limit is reached. The other connections are not
-inspected, so the cost of a request does not depend on their number.
+Exchanges take connections from a pool and return them. A request takes the most recently used idle connection. If no
+connection is idle, the request opens one, or waits in a queue if the limit is reached. A request does not inspect the
+other idle connections, so its cost does not depend on their number.
 """
 
 from collections import OrderedDict, deque
@@ -21,7 +21,10 @@ Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A request that waits for a connection or for permission to open one. With permission, `connection` stays None."""
+    """A request that waits for an idle connection or for permission to open a new one.
+
+    `served` is set when the request gets one of the two. If it got permission, `connection` is still None.
+    """
 
     served: anyio.Event = field(default_factory=anyio.Event)
     connection: Connection | None = None
@@ -35,7 +38,8 @@ class ConnectionPool:
         connections: Maximum number of connections.
         connecting: Maximum number of connections that are opened at the same time. Thousands of simultaneous attempts
             would overflow the server's accept queue and time out.
-        forwarder: The proxy to which the connections lead, if it forwards requests instead of opening tunnels.
+        forwarder: The proxy to which the connections lead, if this proxy forwards requests; None if there is no proxy,
+            or if the proxy opens tunnels.
         on_idle: Called when a connection becomes idle.
     """
 
@@ -128,7 +132,7 @@ class ConnectionPool:
                     tasks.start_soon(self.drop, self._idle.pop())
 
     async def _open_connection(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
-        """Open a connection, for which the caller has reserved a slot. If opening fails, the slot is released."""
+        """Open a connection in a slot that the caller has reserved. If this fails, release the slot."""
         try:
             deadlines.limit_wait("waiting to connect", timeouts.pool)
             async with self._connects:
@@ -139,7 +143,10 @@ class ConnectionPool:
             raise
 
     async def _wait_for_slot(self) -> Connection | None:
-        """Wait for an idle connection and return it. Return None as permission to open a new connection."""
+        """Wait until a connection is idle, and return it; or until a slot is free, and return None.
+
+        With None, the caller owns the slot and must open a connection.
+        """
         waiter = _Waiter()
         self._waiters[waiter] = None
         try:

@@ -24,7 +24,7 @@ base_url = "URL"
 """
 HOUSE = custom_dialect("house", tomllib.loads(ACTORS_TOML)["dialects"]["house"])
 TEMPLATED = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
-LEFT_BEHIND = [
+UNANSWERED = [
     {"role": "user", "content": "Weather in Oslo?"},
     {"role": "user", "content": "Are you there?"},
 ]
@@ -39,9 +39,9 @@ CALLS = {
 RESULT = {"role": "tool", "tool_call_id": "1", "content": "4 C"}
 QUESTION, ANSWER = {"role": "user", "content": "And in Rome?"}, {"role": "assistant", "content": "21 C."}
 DAMAGED = (
-    LEFT_BEHIND,
-    [*LEFT_BEHIND[:1], CALLS, RESULT, QUESTION],  # a call without a result
-    [*LEFT_BEHIND[:1], RESULT, ANSWER, QUESTION],  # a result without a call
+    UNANSWERED,
+    [*UNANSWERED[:1], CALLS, RESULT, QUESTION],  # a call without a result
+    [*UNANSWERED[:1], RESULT, ANSWER, QUESTION],  # a result without a call
     [ANSWER, QUESTION],
 )
 """Damaged conversations in the format of Chat Completions."""
@@ -65,7 +65,7 @@ async def main(file: Path) -> None:
     async with serve(server):
         await anyio.Path(file).write_text(ACTORS_TOML.replace("URL", server.base_url))
         async with Runtime(file) as runtime:
-            session = await runtime.open("house", messages=from_wire(LEFT_BEHIND, "openai")[0])
+            session = await runtime.open("house", messages=from_wire(UNANSWERED, "openai")[0])
             print((await session.ask("Hello?")).text, "Refused:", server.refusals)
 
 

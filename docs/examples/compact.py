@@ -14,7 +14,7 @@ MODEL = [
     Turn(Call("read", {"path": "notes.txt"})),
     Turn(Say("It has a hundred lines.")),
     Turn(Say("You are welcome.")),
-    Turn(Say("The user had notes.txt read; it has a hundred lines.")),
+    Turn(Say("The user asked how long notes.txt is; it has a hundred lines.")),
     Turn(Say("A hundred.")),
 ]
 
@@ -27,9 +27,9 @@ async def main() -> None:
             await session.ask("How long is notes.txt?")
             await session.ask("Thank you.")
             compaction = await session.compact()
-            print(compaction.messages, "messages are a summary now:")
+            print(compaction.messages, "messages were replaced by a summary:")
             print((await session.history())[0].text)
-            print((await session.ask("How many lines were it?")).text)
+            print((await session.ask("How many lines was it?")).text)
 
 
 anyio.run(main)

@@ -9,7 +9,7 @@ from actors.testing import Call, OpenAIServer, Say, Turn, serve
 @tool(effects="idempotent")
 async def refund(order: str) -> str:
     """Refund an order."""
-    return f"{order} is paid back"
+    return f"{order} has been refunded"
 
 
 @tool(effects="pure")
@@ -19,27 +19,27 @@ async def opening_hours(day: str) -> str:
 
 
 def on_topic(words: str) -> bool:
-    """Input guardrail: accept questions about orders."""
+    """Input guardrail: reject messages about homework."""
     return "homework" not in words
 
 
-def small(arguments: dict[str, Any]) -> Literal["allow", "deny"]:
-    """Tool guardrail: accept small refunds."""
+def without_password(arguments: dict[str, Any]) -> Literal["allow", "deny"]:
+    """Tool guardrail: deny tasks that mention a password."""
     return "deny" if "password" in arguments["task"] else "allow"
 
 
 refunds = subagent(
     "refunds",
-    "Knows all about refunds. Hand it what is about money.",
-    system="You pay money back. Ask for nothing but the order.",
+    "Knows all about refunds. Delegate every question about money to it.",
+    system="You refund orders. Ask only for the number of the order.",
     tools=[refund],
-    approval=small,
+    approval=without_password,
 )
 
 
 async def say(session: Session, words: str) -> None:
     if not on_topic(words):
-        print("-- this shop does no homework")
+        print("-- rejected: this shop does no homework")
         return
     async with session.stream(words) as events:
         async for event in events:
@@ -52,10 +52,10 @@ async def say(session: Session, words: str) -> None:
 TURNS = [
     Turn(Call("opening_hours", {"day": "Sunday"})),
     Turn(Say("On Sunday from 9 to 17.")),
-    Turn(Call("refunds", {"task": "The customer wants the money of A-7 back."})),
+    Turn(Call("refunds", {"task": "Refund order A-7."})),
     Turn(Call("refund", {"order": "A-7"})),  # from the specialist
-    Turn(Say("A-7 is paid back.")),  # the specialist's answer
-    Turn(Say("Done: you have your money for A-7.")),
+    Turn(Say("A-7 has been refunded.")),  # the specialist's answer
+    Turn(Say("Done: A-7 has been refunded.")),
 ]
 
 
@@ -64,13 +64,13 @@ async def main() -> None:
     async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
         session = await runtime.open(
             "openai:gpt-5.2",
-            system="You are the desk of a shop. Leave refunds to the specialist.",
+            system="You are the help desk of a shop. Delegate refunds to the specialist.",
             tools=[opening_hours, refunds],
         )
         await say(session, "Are you open on Sunday?")
         await say(session, "Do my homework.")
-        await say(session, "I want my money for A-7 back.")
-        print(len(await session.history()), "messages of one conversation")
+        await say(session, "Please refund A-7.")
+        print(len(await session.history()), "messages in the conversation")
 
 
 anyio.run(main)

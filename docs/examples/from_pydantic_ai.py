@@ -26,7 +26,7 @@ async def balance(include_pending: bool, context: ToolContext[Support]) -> str:
     """Return the balance of the customer's account."""
     support = context.deps
     if not include_pending:
-        raise ValueError("Balances are only known with what is pending; set include_pending.")
+        raise ValueError("The balance is only known including pending payments; set include_pending.")
     return f"${support.balances[support.customer]:.2f}"
 
 

@@ -2,7 +2,7 @@ import json
 
 from actors.transcripts import check, dialect, encode, from_wire, render
 
-left_behind = [
+transcript = [
     {"role": "user", "content": "Weather in Oslo and in Rome?"},
     {
         "role": "assistant",
@@ -15,7 +15,7 @@ left_behind = [
     {"role": "tool", "tool_call_id": "call_0", "content": "Oslo: 4 C"},
 ]
 
-history, ledger = from_wire(left_behind, "openai")
+history, ledger = from_wire(transcript, "openai")
 for interaction in ledger.interactions():
     print(interaction.call_id, interaction.status)
 

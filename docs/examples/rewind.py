@@ -27,10 +27,10 @@ async def main() -> None:
             session = await runtime.open("openai:gpt-5.2", tools=[book])
             first = await session.ask("Which trains go to Bergen?")
             second = await session.ask("Book me one.")
-            print(await session.rewind(to=first.turn), "messages left the history")
+            print(await session.rewind(to=first.turn), "messages were removed")
             print((await session.ask("A later one, please.")).text)
             print([message.text for message in await session.history()])
-            print([call.tool for call in (await session.ledger()).interactions()], "is in the ledger still")
+            print([call.tool for call in (await session.ledger()).interactions()], "is still in the ledger")
             try:
                 await session.rewind(to=second.turn)
             except ConfigError as error:

@@ -31,7 +31,7 @@ async def argue(question: str, context: ToolContext[Any]) -> str:
         return (await two.ask(f"Is this right? {answer.text}")).text
 
 
-ABOVE = [
+PARENT_TURNS = [
     Turn(Call("scholar", {"task": "When did Walden appear?"})),
     Turn(Say("In 1854.")),
     Turn(Call("argue", {"question": "Is it long?"})),
@@ -39,7 +39,7 @@ ABOVE = [
     Turn(Say("For its time.")),
     Turn(Say("Opinions differ.")),
 ]
-BELOW = [Turn(Call("look", {"book": "Walden"})), Turn(Say("1854."))]
+CHILD_TURNS = [Turn(Call("look", {"book": "Walden"})), Turn(Say("1854."))]
 
 
 async def talk(runtime: Runtime) -> None:
@@ -58,7 +58,7 @@ async def talk(runtime: Runtime) -> None:
 
 
 async def main() -> None:
-    claude, gpt = AnthropicServer(ABOVE), OpenAIServer(BELOW)
+    claude, gpt = AnthropicServer(PARENT_TURNS), OpenAIServer(CHILD_TURNS)
     async with serve(claude, gpt):
         environ = {"ANTHROPIC_BASE_URL": claude.base_url, "OPENAI_BASE_URL": gpt.base_url}
         async with Runtime(environ=environ) as runtime:

@@ -255,7 +255,7 @@ def test_a_provider_specific_part_is_sent_to_other_providers_as_a_text_note(name
     back = [json.dumps(part[3], separators=(",", ":")) for part in parts]
     assert all((part in body) is (name == reader) for part in back)
     told_of = [block for block in natives if "mark" not in block and not (name == reader and "part" in block)]
-    assert body.count("its provider's own") == len(told_of)
+    assert body.count("content that only its provider can read") == len(told_of)
     gone = len(natives) - (len(parts) if name == reader else 0)
     assert dict(report.losses).get("native", 0) == gone
 
@@ -302,7 +302,7 @@ def test_a_server_tool_call_is_sent_once_and_only_with_its_result(
     assert check(body, PROFILES["anthropic"]) == []
     whole = 1 if places[:2] == (0, 1) else 0
     assert (body.count(b'"id":"srvtoolu_1"'), body.count(b'"tool_use_id":"srvtoolu_1"')) == (whole, whole)
-    assert body.count(b"its provider's own") == 2 * (len(places) - whole)
+    assert body.count(b"content that only its provider can read") == 2 * (len(places) - whole)
 
 
 def test_provider_specific_parts_of_a_partial_answer_are_dropped_and_counted() -> None:

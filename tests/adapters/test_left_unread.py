@@ -243,7 +243,7 @@ def test_an_imported_message_without_content_is_counted(name: str) -> None:
     }
     body = {**SAID[name], container: [*SAID[name][container], nothing, nothing]}
     history, _ = from_wire(body, name)
-    assert history.report.left_out == ((f"{container}[] that says nothing", 2),)
+    assert history.report.left_out == ((f"{container}[] (empty)", 2),)
 
 
 def test_ignored_keys_are_counted_and_their_report_is_bounded() -> None:

@@ -7,7 +7,7 @@ import pytest
 from actors.adapters.classify import classify
 from actors.adapters.refusals import media_parts, named_media
 from actors.core.dialects.profiles import dialect
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 
 REFUSALS = [
     (
@@ -187,7 +187,7 @@ RESPONSES = {
         },
     ]
 }
-A, B, LINK = content_name("AAAA"), content_name("BBBB"), content_name("https://host.test/b.png")
+A, B, LINK = content_digest("AAAA"), content_digest("BBBB"), content_digest("https://host.test/b.png")
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,8 @@ def test_a_repeated_reasoning_item_is_sent_only_once() -> None:
         ("reasoning_item", Json(b"3")),
         ("reasoning_item", quote('{"type":"reasoning","id":"rs_1","summary":[]}')),
         ("reasoning_item", quote(item(1).replace("rs_1", "reasoning-1"))),
+        ("reasoning_item", quote(item(1).replace("gAAA1", ""))),
+        ("reasoning_item", quote(item(1).replace('"summary"', '"id":"rs_2","summary"'))),
         ("reasoning_item", quote('{"type":"message","role":"user","content":"x"}')),
         ("phase", quote("zzz")),
         ("phase", Json(b"3")),

@@ -44,7 +44,7 @@ def test_measurements_of_the_repository_appear_as_rows_of_the_same_table(
     }
 
 
-@pytest.mark.parametrize("goal", ["A3", "A4", "D2", "E2", "P2D"])
+@pytest.mark.parametrize("goal", ["A4", "D2", "E2", "P2D"])
 def test_a_measurement_gives_figures_that_are_compared_with_its_goal(
     goal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

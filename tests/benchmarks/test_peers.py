@@ -294,7 +294,7 @@ def test_rendering_is_compared_with_the_fastest_library() -> None:
     assert appended.best_peer == Peer("fast 1", 7000.0, "noted")
     cold, against = [row for key, row in rows.items() if key[0] == "A3" and key[2] == "openai_chat"]
     assert [peer.value for peer in cold.peers] == [9000.0, 7000.0, None]
-    assert (against.value, against.baseline, against.limit, against.is_met) == (cold.value, 7000.0, 0.6, True)
+    assert (against.value, against.baseline, against.limit, against.is_met) == (cold.value, 7000.0, 1.0, True)
     assert all(not row.peers for key, row in rows.items() if key[2] == "anthropic")
 
 

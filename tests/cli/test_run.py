@@ -161,7 +161,7 @@ def test_the_run_command_reports_a_call_written_as_text() -> None:
         "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), incomplete="unparsed"
     )
     (line,) = incomplete_answer_notes(result)
-    assert line.endswith(": the answer holds a tool call as text, which was not run")
+    assert line.endswith(": the answer contains a tool call as text, which was not run")
 
 
 @pytest.mark.alternating

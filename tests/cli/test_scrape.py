@@ -40,7 +40,7 @@ async def test_every_metric_is_printed(tmp_path: Path) -> None:
     }
     assert {f"actors_{name}" for name in found} == named
     (took,) = found["tool_seconds"]
-    seconds = stats.tools["fails"].seconds
+    seconds = stats.tools["fails"].durations
     assert took == {
         "labels": {"tool": "fails"},
         "count": 1,

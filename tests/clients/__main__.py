@@ -3,7 +3,7 @@
     python -m tests.clients --install     fetch the clients once (npm; about 500 MB)
     python -m tests.clients               run them, in a network namespace with only loopback (`unshare -rn`)
 
-Prints a line for each conversation: `held`, or the refusal or error. Exits with 0 only if all were held. The servers
+Prints a line for each conversation: `passed`, or the refusal or error. Exits with 0 only if all passed. The servers
 run in the same namespace. Home folders are temporary, keys are dummies, telemetry and updates are off.
 """
 
@@ -149,7 +149,7 @@ def _report(name: str, server: LoopbackServer, right: bool, wrong: str) -> bool:
     statuses = [exchange.status for exchange in server.requests if exchange.status != 426]
     refused = [f"{refusal.rule}: {refusal.message}" for refusal in server.refusals]
     good = right and bool(statuses) and set(statuses) == {200} and not refused
-    say(f"{'held  ' if good else 'FAILED'} {name}: {len(statuses)} requests")
+    say(f"{'passed' if good else 'FAILED'} {name}: {len(statuses)} requests")
     if not good:
         say(f"       {statuses} {refused}", *(f"       {line}" for line in wrong.splitlines()[-15:]))
     return good

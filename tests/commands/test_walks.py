@@ -37,7 +37,7 @@ def walk_once(seed: int) -> tuple[list[str], Counter[str]]:
     for _, _, rendered in walk.session.sent:
         sent, titles = text(rendered), rendered.lane._state.usage.titles
         seen.update(["late"] if b"[Late result of" in sent else ())
-        seen.update(["full"] if b"holds as many as can be shown" in sent else ())
+        seen.update(["full"] if b"already contains as many as the provider accepts" in sent else ())
         seen.update("named again" for _, times in titles.items() if times > 1)
     return found, seen
 

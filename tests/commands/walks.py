@@ -36,12 +36,12 @@ from actors.core.log.events import (
     ResultsTrimmed,
     Rewound,
     RoundEnded,
-    Short,
+    TrimReason,
     TurnEnded,
 )
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Lanes, rebuild
-from actors.core.session.state import opening
+from actors.core.session.state import opening_event
 from actors.core.transcript.transcript import Encoder
 from actors.core.turn.answers import interrupted_message
 from actors.core.values.content import Media, Message, Text, ToolCall
@@ -63,7 +63,7 @@ TOOLS = tuple(
     ToolSpec(name, "Does it.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}'))
     for name in ("read", "search", "files.write", "x" * 70)
 )
-SHORT: tuple[Short, ...] = get_args(Short)
+SHORT: tuple[TrimReason, ...] = get_args(TrimReason)
 SYSTEMS = (None, "Be brief.")
 MALFORMED = (
     '{"name": "half',
@@ -185,7 +185,7 @@ class Walk:
         self.tools = TOOLS
         imported = tuple(history(seed)[0]) if self.rarely(4) else ()
         came = with_fields(History(imported), system=self.system)
-        self.session.write(with_fields(opening("s", "t", came), calls=IMPORTED))
+        self.session.write(with_fields(opening_event("s", "t", came), calls=IMPORTED))
 
     def rarely(self, n: int = 8) -> bool:
         return self.random.randrange(n) == 0

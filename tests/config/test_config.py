@@ -281,7 +281,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + 'base_url = "https://x\\r\\ny"\n', "base_url: must be an http or https URL"),
         (B + 'account = "a\\nb"\n', "account: must be 1 to 200 printable characters"),
         ('[backends."a:b"]\nkind = "openai"\nmodel = "m"\n', "line 1, column 1: 'a:b' is not a valid name"),
-        (B + '[pools.p]\nmembers = ["c"]\n', "actors.toml, line 5, column 1: no backend 'c'; there are: b"),
+        (B + '[pools.p]\nmembers = ["c"]\n', "actors.toml, line 5, column 1: no backend 'c'; backends: b"),
         (B + "[pools.p]\nmembers = []\n", "[pools.p] members: Tuple should have at least 1 item"),
         (
             B + '[pools.p]\nmembers = ["b", "b"]\n',
@@ -310,7 +310,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + f'dialect = "{CANARY}"\n', "line 4, column 1: [backends.b] dialect: No dialect (not shown"),
         (
             B + f'[pools.p]\nmembers = ["{CANARY}"]\n',
-            "no backend (not shown, it may be a secret); there are: b",
+            "no backend (not shown, it may be a secret); backends: b",
         ),
         (f'[backends."{CANARY} "]\nkind = "openai"\n', "[backends.(not shown)] lacks the key 'model'"),
         *[
@@ -323,11 +323,11 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         ],
         (
             B + '[compaction]\nsummarizer = "d"\n',
-            "actors.toml, line 5, column 1: no backend 'd'; there are: b",
+            "actors.toml, line 5, column 1: no backend 'd'; backends: b",
         ),
         (
             B + '[pools.p]\nmembers = ["b"]\n[compaction]\nsummarizer = "p"\n',
-            "actors.toml, line 7, column 1: no backend 'p'; there are: b",
+            "actors.toml, line 7, column 1: no backend 'p'; backends: b",
         ),
         (
             '[journal]\nfile = "x"\n',

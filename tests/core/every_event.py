@@ -8,7 +8,7 @@ from msgspec.structs import fields
 from actors.core.data.jsonio import Json, JsonObject, Quoted, quote
 from actors.core.data.record import StoredRecord, from_fields
 from actors.core.log.events import LogEvent
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.values.content import (
     Code,
@@ -63,8 +63,8 @@ def every_event() -> list[LogEvent]:
 def _sample(kind: Any) -> Any:  # Any: a type as annotated, and a value of it
     if kind in _GIVEN:
         return _GIVEN[kind]
-    if kind is Asked:
-        return Asked(**{item.name: _sample(item.type) for item in fields(kind)})
+    if kind is StoredAskSettings:
+        return StoredAskSettings(**{item.name: _sample(item.type) for item in fields(kind)})
     if isinstance(kind, type) and issubclass(kind, StoredRecord):
         return from_fields(kind, *(_sample(item.type) for item in fields(kind)))
     origin, inner = get_origin(kind), get_args(kind)

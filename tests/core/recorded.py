@@ -12,7 +12,7 @@ from actors.core.ledger import Ledger
 from actors.core.models.rules import Role
 from actors.core.render import RenderTarget, RenderWalk, ThinkingPolicy
 from actors.core.transcript.diagnostics import Notes, Report
-from actors.core.transcript.transcript import Encoder, RenderState, Titled
+from actors.core.transcript.transcript import Encoder, RenderState, TitledMedia
 from actors.core.values.content import Media, Message, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 
@@ -63,7 +63,7 @@ class Recorder:
         self._add(Called(call_id, name, call.json))
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         held, titles = tuple(item for item, _ in media), tuple(title for _, title in media)
         self._add(Answer(call_id, json, failed, held, titles, name))

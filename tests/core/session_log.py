@@ -150,8 +150,8 @@ class Simulated:
     def send(self, binding: Binding) -> Rendered:
         """Send a request: seals and all."""
         rendered = self.render(binding)
-        if rendered.begins is not None:
-            self.write(rendered.begins)
+        if rendered.new_epoch is not None:
+            self.write(rendered.new_epoch)
         epoch, cursor = rendered.lane._state.epoch, len(self.state.history)
         sealed = results_to_seal(rendered, self.state.ledger)
         self.write(RequestSent(1, len(self.sent) + 1, binding, epoch, cursor, sealed))

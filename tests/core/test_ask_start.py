@@ -1,8 +1,8 @@
 """Check that publishing from the start of an ask gives the same events as publishing the complete log."""
 
 from actors.core.log.events import AskStarted, LogEvent, Opened, SwitchQueued, TurnEnded, TurnStarted
-from actors.core.session.open_asks import AskStart
-from actors.core.session.publishing import NOBODY, Publisher
+from actors.core.session.open_asks import AskStartSearch
+from actors.core.session.publishing import NO_BINDING, Publisher
 from actors.core.stream_events.event_json import event_json
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
@@ -14,7 +14,7 @@ def ask_events(number: int) -> tuple[LogEvent, ...]:
     return (
         AskStarted(number, SAID),
         SwitchQueued(1, "b"),
-        TurnStarted(number + 4, number, NOBODY),
+        TurnStarted(number + 4, number, NO_BINDING),
         TurnEnded(number + 4, "complete"),
     )
 
@@ -36,7 +36,7 @@ def test_publishing_from_the_start_of_an_ask_gives_the_same_events_as_from_the_l
     whole = [published_events(Publisher(), LOG[:end]) for end in range(len(LOG) + 1)]
     for place in range(len(LOG) + 1):
         for step in (1, 2, 3, 50):
-            start, first = AskStart(), place
+            start, first = AskStartSearch(), place
             while first and not start.is_found:
                 first, end = max(0, first - step), first
                 start.search(first, LOG[first:end])

@@ -17,7 +17,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import rebuild
-from actors.core.session.state import opening
+from actors.core.session.state import opening_event
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.packed import pack
@@ -32,7 +32,7 @@ HERE = READERS["bedrock"]
 PLAN = Media("application/pdf", "cGxhbg==")
 IMAGE = Media("image/png", PIXEL)
 OK = Message("assistant", [Text("ok")])
-NOTED = "stood here; the conversation holds as many as can be shown.]"
+NOTED = "was omitted here; the conversation already contains as many as the provider accepts.]"
 NAME = re.compile(r"document-[0-9a-f]{8}(-[0-9]+)?")
 
 
@@ -92,7 +92,7 @@ def render_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
 
 def session(*said: Message) -> Simulated:
     simulated = Simulated()
-    simulated.write(opening("s", "t", History(said)))
+    simulated.write(opening_event("s", "t", History(said)))
     return simulated
 
 

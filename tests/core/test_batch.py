@@ -112,7 +112,7 @@ def test_a_call_runs_only_with_the_approval_that_its_tool_requires(
     name: str, can_ask: bool, asks: bool | None
 ) -> None:
     planned = classify_calls(call(1, name), can_ask=can_ask)
-    assert [ran.asks for ran in planned.run] == ([] if asks is None else [asks])
+    assert [ran.needs_approval for ran in planned.run] == ([] if asks is None else [asks])
     assert all(isinstance(answer, Denied) for answer in planned.answered)
 
 
@@ -134,7 +134,7 @@ def test_an_approved_call_is_validated_again_but_not_scheduled_again() -> None:
     planned = plan(
         (call(1, "ask"), call(2, "ask", {})), TOOLS, MOST, can_ask=False, approved=True, waited=True
     )
-    assert [(ran.call.id, ran.asks) for ran in planned.run] == [("c1", False)]
+    assert [(ran.call.id, ran.needs_approval) for ran in planned.run] == [("c1", False)]
     assert [problem(answer)["kind"] for answer in planned.answered] == ["invalid_arguments"]
     assert planned.scheduled == ()
     assert planned.waiting == ()
@@ -142,7 +142,7 @@ def test_an_approved_call_is_validated_again_but_not_scheduled_again() -> None:
 
 def test_no_approval_is_requested_for_a_call_that_cannot_run() -> None:
     planned = classify_calls(call(1, "ask", {}), call(2, "ask"), can_ask=True)
-    assert [ran.call.id for ran in planned.run if ran.asks] == ["c2"]
+    assert [ran.call.id for ran in planned.run if ran.needs_approval] == ["c2"]
 
 
 def test_calls_beyond_the_batch_limit_are_scheduled_and_denied() -> None:

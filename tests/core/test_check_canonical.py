@@ -13,7 +13,7 @@ from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.models.rules import Role
 from actors.core.render import RenderTarget
-from actors.core.transcript.transcript import Encoder, Titled, Writer
+from actors.core.transcript.transcript import Encoder, TitledMedia, Writer
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
 from actors.errors import ProjectionFault
@@ -50,7 +50,7 @@ class Forgetful:
         self._real.write_call(call_id, name, call)
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         if not self._has_answered:
             self._real.write_result(call_id, name, json, failed, media)

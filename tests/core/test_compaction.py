@@ -8,7 +8,7 @@ from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.history.compaction import (
     COMPACTION_RANGES,
-    FEW,
+    SHORT_SUMMARY_BYTES,
     Calibration,
     Compaction,
     ReportedRequest,
@@ -157,11 +157,11 @@ def test_compaction_starts_an_epoch_in_every_lane_and_drops_bound_thinking(
 def test_a_summary_lists_the_calls_that_the_text_of_the_model_omits(session: Simulated) -> None:
     stands_for = summary_scope(session.state.history, session.state.ledger, 6)
     said = unpack(summary_message(WORDS, stands_for, Compaction())).text
-    assert "read: hist_tool_1." in said
+    assert "read (hist_tool_1)." in said
     assert set(stands_for.results) == {mint(1), mint(2)}
     assert mentioned_ids(said) == {mint(1), mint(2)}
     silent = unpack(summary_message("Nothing.", stands_for, Compaction())).text
-    assert "read: hist_tool_1 to 2." in silent
+    assert "read (hist_tool_1 to 2)." in silent
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
@@ -250,8 +250,8 @@ def test_the_estimated_saving_includes_summarised_content_and_shortened_results(
 def test_a_summary_that_is_not_short_must_be_shorter_than_the_range_it_replaces(session: Simulated) -> None:
     history, ledger = session.state.history, session.state.ledger
     size = round(message_tokens(history.upto(6), ledger, 1.0))
-    assert not is_summary_longer("x" * FEW, history, ledger, 0)
-    assert is_summary_longer("x" * (FEW + 1), history, ledger, 0)
+    assert not is_summary_longer("x" * SHORT_SUMMARY_BYTES, history, ledger, 0)
+    assert is_summary_longer("x" * (SHORT_SUMMARY_BYTES + 1), history, ledger, 0)
     assert not is_summary_longer("x" * size, history, ledger, 6)
     assert is_summary_longer("x" * (size + 1), history, ledger, 6)
     assert is_summary_longer("\u00e9" * (size - 1), history, ledger, 6)

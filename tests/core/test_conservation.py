@@ -108,7 +108,7 @@ def assert_each_real_result_is_sent_once(messages: list[Message], ledger: Ledger
     assert seen <= images
     if "image" in rendered.dialect.media.user_kinds:
         assert (images - seen).total() <= sent_content(rendered).count(
-            "conversation holds as many as can be shown"
+            "conversation already contains as many as the provider accepts"
         )
     unsealed = {result.call_id for result in due} - {
         item.call_id for item in ledger.interactions() if item.sealed

@@ -83,7 +83,7 @@ def test_a_large_image_is_sent_among_few_images_and_is_replaced_by_a_note_among_
         assert count(many, [large]) == 0
         assert count(many, small) == min(21, dialect(name).media.max_count or 21)
         why = b"2500 x 1000 pixels is too long, 2000 are possible among more than 20 images"
-        assert why in many or b"as many as can be shown" in many
+        assert why in many or b"as many as the provider accepts" in many
 
 
 def test_after_a_large_image_a_lane_keeps_its_images_and_accepts_only_a_few_more() -> None:
@@ -98,7 +98,7 @@ def test_after_a_large_image_a_lane_keeps_its_images_and_accepts_only_a_few_more
     body = sent_body(second, "anthropic")
     assert b"".join(second.lane._segments).startswith(b"".join(first.lane._segments))
     assert count(body, [large, *before, *after]) == 20
-    assert body.count(b"the conversation holds as many as can be shown") == 7
+    assert body.count(b"the conversation already contains as many as the provider accepts") == 7
     assert dict(second.report.losses)["media"] == 7
 
 
@@ -164,7 +164,7 @@ def test_a_damaged_image_in_a_history_is_replaced_by_a_note(name: str) -> None:
     rendered = render(History([Message("user", [Text("u"), broken])]), Ledger(), dialect(name))
     body = sent_body(rendered, name)
     assert broken.data.encode() not in body
-    assert b"stood here and cannot be read.]" in body
+    assert b"was omitted here; it cannot be read.]" in body
 
 
 def test_a_damaged_image_in_a_transcript_is_replaced_by_a_note_and_is_reported() -> None:

@@ -1,6 +1,7 @@
 """Check that JSON is read exactly or rejected, and written compactly and in order."""
 
 import json
+from enum import StrEnum
 from math import inf, nan
 
 import pytest
@@ -65,6 +66,26 @@ def test_a_quoted_string_is_utf8_in_which_only_lone_surrogates_are_replaced(
     text: str, literal: bytes
 ) -> None:
     assert quote(text) == literal
+
+
+class LabelledText(StrEnum):
+    """A string that prints, and stores as its value, another text."""
+
+    ONE = "one", "other"
+
+    def __new__(cls, text: str, value: str) -> "LabelledText":
+        member = str.__new__(cls, text)
+        member._value_ = value
+        return member
+
+
+class TemplateText(str):
+    """A subclass of `str`, as template libraries return."""
+
+
+@pytest.mark.parametrize("text", [LabelledText.ONE, TemplateText("one")])
+def test_a_string_of_a_subclass_is_quoted_as_its_text(text: str) -> None:
+    assert quote(text) == b'"one"'
 
 
 @given(json_values)

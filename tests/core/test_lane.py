@@ -20,7 +20,7 @@ from actors.core.log.call_events import Returned, Scheduled
 from actors.core.log.events import AskStarted, Compacted, LogEvent, Opened, RequestSent, RoundEnded
 from actors.core.render import STRIDE
 from actors.core.session.lanes import Lanes, rebuild
-from actors.core.session.state import SessionState, opening
+from actors.core.session.state import SessionState, opening_event
 from actors.core.values.content import Block, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
@@ -132,7 +132,7 @@ def test_previewing_a_lane_does_not_change_later_requests() -> None:
         half = len(messages) // 2
         plain, previewed = Simulated(), Simulated()
         for session in (plain, previewed):
-            session.write(opening("s", "t", History(messages[:half])))
+            session.write(opening_event("s", "t", History(messages[:half])))
             session.send(CLAUDE)
         adopted = previewed.lanes.of(CLAUDE)
         for number, message in enumerate(messages[half:]):
@@ -262,7 +262,9 @@ def test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id() -> None:
 def test_imported_bound_thinking_is_not_sent() -> None:
     thought = Thinking("t", ProviderState("signature", quote("c2ln"), CLAUDE))
     session = Simulated()
-    session.write(opening("s", "t", History((Message("assistant", [thought, Text("a")], origin=CLAUDE),))))
+    session.write(
+        opening_event("s", "t", History((Message("assistant", [thought, Text("a")], origin=CLAUDE),)))
+    )
     assert b"c2ln" not in text(session.send(CLAUDE))
     session.write(RoundEnded(1, 1, pack(Message("assistant", [thought, Text("b")], origin=CLAUDE))))
     assert text(session.send(CLAUDE)).count(b"c2ln") == 1
@@ -318,7 +320,7 @@ def test_a_call_whose_result_was_compacted_away_keeps_the_real_result_from_the_l
     asked = Message("assistant", [ToolCall("hist_tool_1", "read")])
     answered = Message("tool", [ToolResult("hist_tool_1", "REAL")])
     session = Simulated()
-    session.write(opening("s", "t", History((Message("user", [Text("go")]), asked, answered))))
+    session.write(opening_event("s", "t", History((Message("user", [Text("go")]), asked, answered))))
     session.send(binding)
     session.write(Compacted(0, 1, pack(Message("user", [Text("summary")]))))
     session.restart(binding, plain=False)
@@ -354,7 +356,7 @@ def test_a_call_keeps_its_wire_id_after_an_earlier_call_with_the_same_native_id_
         return Message("assistant", [ToolCall(f"hist_tool_{number}", "read", native=native)], origin=CLAUDE)
 
     session = Simulated()
-    session.write(opening("s", "t", History((call(1), call(2)))))
+    session.write(opening_event("s", "t", History((call(1), call(2)))))
     first = session.send(CLAUDE).report.emitted_calls
     session.write(Compacted(0, 1, pack(Message("user", [Text("summary")]))))
     session.restart(CLAUDE, plain=False)
@@ -368,7 +370,7 @@ def test_the_conservative_render_writes_everything_as_text(binding: Binding) -> 
     for seed in range(share(300)):
         messages, _ = history(seed)
         session = Simulated()
-        session.write(opening("s", "t", History(messages)))
+        session.write(opening_event("s", "t", History(messages)))
         session.restart(binding, plain=True)
         rendered = session.send(binding)
         assert find_refusal(rendered) is None
@@ -380,7 +382,9 @@ def test_the_conservative_render_writes_everything_as_text(binding: Binding) -> 
 def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
     call = ToolCall("c1", "weather", {"city": "Oslo"})
     session = Simulated()
-    session.write(opening("s", "t", History((Message("user", [Text("u")]), Message("assistant", [call])))))
+    session.write(
+        opening_event("s", "t", History((Message("user", [Text("u")]), Message("assistant", [call]))))
+    )
     session.write(Returned(CallId("c1"), quote("21 C")))
     session.restart(binding, plain=True)
     sent = text(session.send(binding)).decode()

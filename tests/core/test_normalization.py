@@ -38,7 +38,8 @@ def tool(*blocks: Block) -> Message:
 
 def attributed(messages: list[Message]) -> list[Message]:
     return [
-        message for _, message in settle.attribute([("", message) for message in messages], ReportBuilder())
+        message
+        for _, message in settle.split_by_role([("", message) for message in messages], ReportBuilder())
     ]
 
 

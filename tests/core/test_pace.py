@@ -153,7 +153,7 @@ def test_failures_of_one_burst_that_follow_an_answer_count_once() -> None:
 
 
 def test_a_circuit_breaker_opens_only_if_the_failures_span_its_minimum_period() -> None:
-    breaker = Breaker(failures=2, cooldown=10, least=5)
+    breaker = Breaker(failures=2, cooldown=10, min_span=5)
     assert not any(breaker.record_failure(now) for now in (0.0, 1.0, 2.0, 4.9))
     assert breaker.record_failure(5.0)
 

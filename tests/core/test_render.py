@@ -351,7 +351,7 @@ def test_media_of_tool_results_stay_inside_their_result_or_follow_all_results(di
     said = "".join(answer.words.decode() for answer in given_out)
     assert said.startswith('"seen')
     assert said.count("follows the tool results") == len(moved)
-    assert said.count("stood here") == 3 - len(held) - len(moved) == dict(report.losses)["media"]
+    assert said.count("was omitted here") == 3 - len(held) - len(moved) == dict(report.losses)["media"]
 
 
 def kind(media: Media) -> str:
@@ -383,7 +383,7 @@ def test_an_image_too_large_for_the_dialect_is_replaced_by_a_note() -> None:
     large = Media("image/png", "A" * 8 * 2**20)
     (noted, _), _, report = render_results(ANTHROPIC, ToolResult("c1", "seen", media=[large]))
     assert noted.media == ()
-    assert b"stood here" in noted.words
+    assert b"was omitted here" in noted.words
     assert dict(report.losses) == {"media": 1}
 
 

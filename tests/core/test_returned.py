@@ -72,9 +72,9 @@ def test_a_value_that_raises_when_its_class_is_read_is_ingested_as_usual() -> No
         (Media("image/png", "aGk"), "image/png"),
         (Media("image/png"), "image/png"),
         (Media("image/png", PIXEL, "https://example.test"), "image/png"),
-        (Media("image/png", b"\x89PNG"), "not a text"),  # type: ignore[arg-type]  # a common mistake
-        (Media(None, "aGk="), "not a text"),  # type: ignore[arg-type]  # likewise
-        (Media("\ud800", "aGk="), "not a text"),
+        (Media("image/png", b"\x89PNG"), "not a string"),  # type: ignore[arg-type]  # a common mistake
+        (Media(None, "aGk="), "not a string"),  # type: ignore[arg-type]  # likewise
+        (Media("\ud800", "aGk="), "not a string"),
         (Media("image/png", "A" * (MAX_MEDIA_BYTES + 4)), "5242884 bytes"),
     ],
 )
@@ -89,7 +89,7 @@ def test_the_total_size_of_the_media_of_a_result_is_bounded() -> None:
     half = Media("application/pdf", "A" * (MAX_MEDIA_BYTES // 2))
     json, held = split_output([half, half, IMAGE])
     assert held == (half, half)
-    assert "too much" in str(parse(json))
+    assert "exceed the limit" in str(parse(json))
     assert len(split_output([IMAGE] * (MAX_MEDIA + 1))[1]) == MAX_MEDIA
 
 

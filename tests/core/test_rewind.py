@@ -28,7 +28,7 @@ from actors.core.log.events import (
 )
 from actors.core.session.export_file import order_violation
 from actors.core.session.lanes import rebuild
-from actors.core.session.state import SessionState, opening
+from actors.core.session.state import SessionState, opening_event
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import mint
 from actors.core.values.packed import pack
@@ -129,7 +129,7 @@ def test_a_summary_omits_removed_messages(session: Simulated) -> None:
 
 def test_a_session_opened_on_a_rewound_history_knows_only_the_remaining_calls(session: Simulated) -> None:
     session.write(Rewound(2))
-    opened = opening("other", "t", with_ledger(session.state.history, session.state.ledger))
+    opened = opening_event("other", "t", with_ledger(session.state.history, session.state.ledger))
     assert [known.call_id for known in opened.call_records] == [mint(1), mint(2)]
 
 

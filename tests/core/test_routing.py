@@ -38,7 +38,7 @@ MEMBER = st.builds(
 MEMBERS = st.dictionaries(st.sampled_from(NAMES), MEMBER)
 OCCASION = st.builds(AskPosition, st.integers(1, 100), st.integers(0, 2**32))
 FRESH: dict[str, Member] = {}
-AVOID = Member(avoid=True)
+AVOID = Member(should_avoid=True)
 
 
 def pool(policy: Policy, *, after_output: bool = False, weights: tuple[int, ...] = ()) -> Pool:
@@ -55,7 +55,7 @@ def test_every_member_of_a_pool_is_tried_once_and_avoided_members_are_tried_last
         tried.append(following)
         assert len(tried) <= len(NAMES)
     assert sorted(tried) == list(NAMES)
-    avoided = [members.get(name, Member()).avoid for name in tried]
+    avoided = [members.get(name, Member()).should_avoid for name in tried]
     assert avoided == sorted(avoided)
 
 

@@ -30,7 +30,7 @@ from actors.core.log.events import (
 )
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Lanes, rebuild
-from actors.core.session.state import SessionState, opening
+from actors.core.session.state import SessionState, opening_event
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
@@ -90,7 +90,7 @@ def test_a_deferred_switch_changes_the_target_only_when_applied() -> None:
 @pytest.mark.requirement("REQ-915-046")
 def test_an_imported_history_has_the_ledger_recovered_from_its_blocks() -> None:
     messages = (ASKED, ANSWER, Message("tool", [ToolResult(CALL.id, "ok")]))
-    state = after(opening("s", "t", History(messages)))
+    state = after(opening_event("s", "t", History(messages)))
     assert state.ledger == History(messages).ledger
     assert state.history.since(0) == [ASKED, ANSWER]
     assert list(with_ledger(state.history, state.ledger)) == list(messages)
@@ -273,7 +273,7 @@ def test_signatures_received_after_an_import_survive_a_later_compaction() -> Non
     imported = [Message("user", [Text(f"{number}")]) for number in range(6)]
     thought = Thinking("hm", ProviderState("signature", quote("c2ln"), claude))
     session = Simulated()
-    session.write(opening("s", "t", History(imported)))
+    session.write(opening_event("s", "t", History(imported)))
     session.write(Compacted(1, 5, pack(Message("user", [Text("summary")]))))
     session.write(AskStarted(1, pack(Message("user", [Text("go")]))))
     session.send(claude)
@@ -286,7 +286,7 @@ def test_plain_reasoning_after_an_import_survives_a_compaction_of_earlier_messag
     kimi = READERS["kimi"]
     seal = ProviderState("reasoning_content", quote("reasoning_content"), kimi)
     session = Simulated()
-    session.write(opening("s", "t", History((ASKED,) * 4)))
+    session.write(opening_event("s", "t", History((ASKED,) * 4)))
     for number in range(3):
         said = Message("assistant", [Thinking(f"THOUGHT{number}", seal), Text("So.")], origin=kimi)
         session.write(AskStarted(number + 1, pack(ASKED)), RoundEnded(1, 1, pack(said)))
@@ -306,7 +306,7 @@ IMPORTED = (
 
 
 def test_a_session_state_is_not_tracked_by_the_garbage_collector() -> None:
-    state = after(opening("s", "t", History(IMPORTED)), AskStarted(1, pack(ASKED)))
+    state = after(opening_event("s", "t", History(IMPORTED)), AskStarted(1, pack(ASKED)))
     assert len(state.ledger) == 1
     gc.collect()  # stops tracking tuples of untracked values
     gc.collect()
@@ -323,7 +323,7 @@ def test_a_session_opened_with_a_copied_history_inherits_how_each_call_ended() -
         RequestSent(1, 1, OPENAI, 0, 1, ((ids[1], "interrupted"), (ids[2], "lost"))),
         Returned(ids[2], quote("late")),
     )
-    opened = opening("s", "t", with_ledger(History([Message("assistant", calls)]), ledger))
+    opened = opening_event("s", "t", with_ledger(History([Message("assistant", calls)]), ledger))
     known = after(opened).ledger.interactions()
     assert [item.reason for item in known] == ["cancelled", "interrupted", None, "outcome_unknown"]
     assert [item.sealed for item in known] == [None] * 4
@@ -333,7 +333,7 @@ def test_a_session_opened_with_a_copied_history_inherits_how_each_call_ended() -
 
 
 def test_the_ledger_of_an_imported_history_records_imported_and_new_calls() -> None:
-    opened = after(opening("s", "t", History(IMPORTED)))
+    opened = after(opening_event("s", "t", History(IMPORTED)))
     state = opened.apply(Scheduled(CallId("d"), "read")).apply(Returned(CallId("d")))
     first = state.ledger.get(CallId("c"))
     assert first is not None

@@ -150,7 +150,7 @@ def assert_at_most_three_compactions(taken: tuple[Outcome, ...], steps: list[Ste
 
     An answer begins the count anew: the next request is another.
     """
-    shrinks = [step.again for step in steps if isinstance(step, ShrinkStep)]
+    shrinks = [step.is_repeated for step in steps if isinstance(step, ShrinkStep)]
     expected, refused = list[bool](), 0
     for outcome in taken:
         if isinstance(outcome, Answered):
@@ -194,7 +194,7 @@ def assert_one_retry_of_empty_answers(taken: tuple[Outcome, ...], steps: list[St
         elif not answer.message.calls:
             assert isinstance(after, CloseStep)
         if isinstance(after, RenderStep):
-            assert (answer.cut, bool(after.again)) == ("empty", True)
+            assert (answer.cut, bool(after.repeat_reason)) == ("empty", True)
         was_lacking = is_lacking and (at == len(answers) - 1 or not isinstance(after, CloseStep))
 
 
@@ -279,7 +279,7 @@ def test_a_transcript_that_a_provider_rejects_is_rewritten_once_per_turn() -> No
         CloseStep,
     ]
     assert ended is not None
-    assert (ended.status, ended.elsewhere, ended.refused) == ("failed", True, True)
+    assert (ended.status, ended.can_fail_over, ended.refused) == ("failed", True, True)
 
 
 def test_a_rejection_followed_by_an_accepted_retry_is_not_the_cause_of_a_cancelled_turn() -> None:
@@ -393,7 +393,7 @@ def test_a_media_rejection_replaces_the_named_media_and_the_third_replaces_all_m
     assert left_out == [("b",), ("a",), ("a", "b", "c")]
     assert not any(step.plain for step in steps if isinstance(step, RewriteStep))
     assert ended is not None
-    assert (ended.status, ended.elsewhere, ended.refused) == ("failed", True, False)
+    assert (ended.status, ended.can_fail_over, ended.refused) == ("failed", True, False)
 
 
 EMPTY = Answered(NOTHING, ONE, "empty")
@@ -407,9 +407,9 @@ def kinds(steps: list[Step]) -> list[str]:
 
 def test_a_second_empty_answer_fails_the_turn_and_allows_failover() -> None:
     steps, ended = play(turn(Bounds()), iter([Ready(), EMPTY, Ready(), EMPTY]))
-    assert [step.again != "" for step in steps if isinstance(step, RenderStep)] == [False, True]
+    assert [step.repeat_reason != "" for step in steps if isinstance(step, RenderStep)] == [False, True]
     assert ended is not None
-    assert (ended.status, ended.elsewhere, ended.visible, ended.rounds) == ("failed", True, False, 2)
+    assert (ended.status, ended.can_fail_over, ended.visible, ended.rounds) == ("failed", True, False, 2)
     assert (ended.usage, ended.cause) == (ONE + ONE, Cause("model_fault"))
 
 
@@ -461,7 +461,7 @@ def test_the_retry_of_an_empty_answer_may_exceed_the_round_limit() -> None:
 
 
 def test_with_tools_off_the_model_is_instructed_to_answer_with_text() -> None:
-    for rounds, says in ((1, "No tool can be called any more"), (2, "Call a tool")):
+    for rounds, says in ((1, "Tools are disabled now"), (2, "Call the tool")):
         steps, _ = play(turn(Bounds(max_rounds=rounds)), iter([Ready(), UNPARSED]))
         told = steps[-1]
         assert isinstance(told, InstructStep)

@@ -64,14 +64,16 @@ def test_the_stop_timeout_of_the_systemd_unit_follows_the_formula_without_pre_st
 
 
 def test_the_reserve_covers_a_cancelled_turn_open_connections_and_leaving_the_runtime() -> None:
-    cancelling = departure.CANCELLING + departure.PASSIVATING
-    kernel = 2 * system.SHUTDOWN + 3 * system.GRACE  # the actors, the remaining tasks, and foreign code
-    leaving = runtime.SETTLING + runtime.RELEASING + kernel + 2 * runtime.CLOSING
+    cancelling = departure.CANCEL_TIMEOUT + departure.PASSIVATE_TIMEOUT
+    kernel = (
+        2 * system.SHUTDOWN_TIMEOUT + 3 * system.GRACE
+    )  # the actors, the remaining tasks, and foreign code
+    leaving = runtime.ASK_TIMEOUT + runtime.RELEASE_TIMEOUT + kernel + 2 * runtime.CLOSE_TIMEOUT
     assert f"timeout_graceful_shutdown={CONNECTIONS})" in (FOLDER / "server.py").read_text()
     assert cancelling + CONNECTIONS + leaving <= page_times()[4]
     prose = " ".join(TEXT.split())
     assert f"cancelled ({cancelling:.0f} s), for open connections ({CONNECTIONS} s)" in prose
-    toolsets = f"with toolsets such as MCP servers up to {runtime.TOOLSETS:.0f} s more"
+    toolsets = f"with toolsets such as MCP servers up to {runtime.TOOLSET_TIMEOUT:.0f} s more"
     assert f"at most {ceil(leaving)} s, and {toolsets}" in prose
 
 

@@ -37,7 +37,7 @@ class LedgerAuthor:
     """Writes a ledger that matches a conversation more or less.
 
     Args:
-        draw: Asked for every choice.
+        draw: StoredAskSettings for every choice.
         said: The conversation.
         calls: Its calls, by id.
         orphans: Ids of its results without a call.

@@ -52,7 +52,7 @@ from actors.core.log.events import (
     TurnResumed,
     TurnStarted,
 )
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.spending import SessionUsage
 from actors.core.values.content import (
     Block,
@@ -216,7 +216,13 @@ def events() -> SearchStrategy[LogEvent]:
             AskStarted,
             count,
             packed,
-            st.sampled_from([None, Asked(), Asked(max_tokens=9, temperature=0.5, stop=("x",), timeout=1.0)]),
+            st.sampled_from(
+                [
+                    None,
+                    StoredAskSettings(),
+                    StoredAskSettings(max_tokens=9, temperature=0.5, stop=("x",), timeout=1.0),
+                ]
+            ),
         ),
         st.builds(FormatRequested, count, packed),
         st.builds(TurnStarted, count, count, bindings()),

@@ -8,7 +8,7 @@ import pytest
 
 from actors.core.data.record import replace
 from actors.errors import JournalUnavailable
-from actors.hosts.directory import PERIOD, SHORTEST_PERIOD, HostDirectory
+from actors.hosts.directory import MIN_PERIOD, PERIOD, HostDirectory
 from actors.journal.storage.directory import Host
 
 pytestmark = pytest.mark.anyio
@@ -135,9 +135,7 @@ async def test_a_host_is_gone_when_a_current_list_lacks_its_address(monkeypatch:
     assert gone == ["b"]
 
 
-@pytest.mark.parametrize(
-    ("lease", "seconds"), [(PERIOD / 2, PERIOD / 2), (SHORTEST_PERIOD / 2, SHORTEST_PERIOD)]
-)
+@pytest.mark.parametrize(("lease", "seconds"), [(PERIOD / 2, PERIOD / 2), (MIN_PERIOD / 2, MIN_PERIOD)])
 async def test_the_list_of_hosts_is_read_again_when_one_of_its_leases_has_expired(
     lease: float, seconds: float
 ) -> None:

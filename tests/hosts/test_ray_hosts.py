@@ -14,7 +14,7 @@ from actors.errors import ConfigError, JournalUnavailable, KeyReused, RequestLos
 from actors.events import SessionEvent
 from actors.hosts import RayHosts, RouterLimits
 from actors.hosts import ray_hosts as module
-from actors.hosts.routing import LOST
+from actors.hosts.routing import MAX_LOST
 from actors.testing import OpenAIServer, serve
 from tests.hosts.fake_ray import FakeRay
 from tests.hosts.support import answer, asked, open_storage
@@ -119,7 +119,7 @@ async def test_a_call_is_given_up_after_several_actors_did_not_answer(
         await events.aclose()
         answers = [100 - actor.lost_answers[method] for actor in ray.actors.values()]
         assert all(answers)
-        assert sum(answers) == 1 + LOST
+        assert sum(answers) == 1 + MAX_LOST
         for actor in ray.actors.values():
             actor.lost_answers.clear()
         assert (await hosts.ask("one", "Last.")).text == "Answer to Last."
@@ -209,7 +209,7 @@ async def test_close_ends_only_the_named_actors(ray: FakeRay, tmp_path: Path) ->
 async def test_an_actor_enters_its_runtime_as_soon_as_the_journal_can_be_used(
     ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RETRY", 0.01)
+    monkeypatch.setattr(module, "RETRY_DELAY", 0.01)
     folder = tmp_path / "later"
     async with ray_hosts(folder, "a", waits=False) as hosts:
         with pytest.raises(JournalUnavailable):

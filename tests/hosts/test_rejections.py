@@ -50,7 +50,7 @@ from actors.hosts.asgi import (
     rejection_in,
     rejection_messages,
 )
-from actors.hosts.attempts import HELD, ensure_answered, run_app
+from actors.hosts.attempts import MAX_HELD, ensure_answered, run_app
 from actors.hosts.routing import Rejection, rejection_of
 from actors.runtime.lifecycle import SessionLifecycle
 
@@ -155,7 +155,7 @@ async def test_an_error_of_the_application_is_raised_after_its_response() -> Non
     assert client.body == b"Internal Server Error"
 
 
-@pytest.mark.parametrize("size", [10, 2 * HELD])
+@pytest.mark.parametrize("size", [10, 2 * MAX_HELD])
 async def test_a_response_with_an_error_status_reaches_the_client(size: int) -> None:
     async def app(_: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 500, "headers": []})

@@ -17,8 +17,8 @@ from actors.errors import (
 )
 from actors.hosts import RouterLimits
 from actors.hosts.routing import (
-    ENDED,
-    LOST,
+    MAX_ENDED,
+    MAX_LOST,
     GiveUp,
     Rejection,
     RejectionKind,
@@ -98,7 +98,7 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
             known, unreachable, step = table.reachable_owner("s", now), table.unreachable(now), after
         else:
             assert not attempts[step.address], "a host is tried again without a wait"
-        assert len(lost) < LOST, "a request is sent again after several hosts have lost it"
+        assert len(lost) < MAX_LOST, "a request is sent again after several hosts have lost it"
         avoided = {address for address, until in lost.items() if until > now}
         assert known in (None, step.address) or known in avoided, "a reachable owner is not followed"
         for excluded in (unreachable, avoided):
@@ -202,7 +202,7 @@ def test_an_owner_that_refuses_is_tried_again_if_no_other_host_can_claim_the_ses
 
 def test_a_request_to_a_closed_session_fails_with_session_closed_after_a_few_attempts() -> None:
     route, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), 0.0
-    for _ in range(ENDED):
+    for _ in range(MAX_ENDED):
         route.record(next_attempt(route, now), rejection("ended"), now)
     step = route.next_step(HOSTS, now)
     assert isinstance(step, GiveUp)
@@ -212,7 +212,7 @@ def test_a_request_to_a_closed_session_fails_with_session_closed_after_a_few_att
 def test_a_request_is_given_up_after_several_hosts_did_not_answer() -> None:
     table, now = RoutingTable(LIMITS), 0.0
     route = RequestRoute("s", A, table, now)
-    lost = [reject(route, "lost") for _ in range(LOST)]
+    lost = [reject(route, "lost") for _ in range(MAX_LOST)]
     assert {*lost} == {A, B, C}
     step = route.next_step(HOSTS, now)
     assert isinstance(step, GiveUp)
@@ -240,7 +240,7 @@ def test_a_request_that_one_host_does_not_answer_is_sent_to_another_host() -> No
 
 def test_a_restarted_host_counts_again_among_the_hosts_that_lost_the_request() -> None:
     route, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), 0.0
-    for number in range(LOST):
+    for number in range(MAX_LOST):
         hosts = [host(A, name=f"process {number}")]
         step = route.next_step(hosts, now)
         if isinstance(step, Wait):

@@ -65,17 +65,17 @@ def test_the_durability_level_power_preallocates_the_wal(
         storage.append([Entry("one", claim.fence, (to("b"),))])
         lengths.add((tmp_path / "sessions.db-wal").stat().st_size)
     assert len(lengths) < 8 if durability == "power" else len(lengths) == 100
-    assert max(lengths) < connection.LENGTHENED
+    assert max(lengths) < connection.MAX_EXTENDED
     storage.close()
 
 
 def test_preallocation_of_the_wal_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LENGTHENED", 40 * 4120)
+    monkeypatch.setattr(connection, "MAX_EXTENDED", 40 * 4120)
     storage, path = SqliteStorage(tmp_path / "sessions.db"), tmp_path / "sessions.db-wal"
     claim = begin(storage, "one")
-    while (size := path.stat().st_size) < connection.LENGTHENED:
+    while (size := path.stat().st_size) < connection.MAX_EXTENDED:
         storage.append([Entry("one", claim.fence, (to("b"),))])
-    assert size < connection.LENGTHENED + 10 * 4120  # an append is several frames
+    assert size < connection.MAX_EXTENDED + 10 * 4120  # an append is several frames
     while path.stat().st_size == size:
         storage.append([Entry("one", claim.fence, (to("b"),))])
     assert path.stat().st_size < size + 10 * 4120

@@ -21,7 +21,7 @@ from actors.journal.commands import (
     ReleaseSession,
     Vacuum,
 )
-from actors.journal.journal_actor import BATCH, JournalActor
+from actors.journal.journal_actor import MAX_BATCH, JournalActor
 from actors.journal.log import Outbox
 from actors.journal.storage import Appended, Claim, Entry
 from actors.journal.storage.directory import RemainingData
@@ -214,7 +214,7 @@ async def test_a_refused_claim_affects_no_other_claim() -> None:
 
 async def test_events_beyond_one_batch_are_written_in_order() -> None:
     storage = Slow()
-    count = 3 * BATCH
+    count = 3 * MAX_BATCH
     with anyio.fail_after(60):
         async with System() as system, anyio.create_task_group() as tasks:
             ref = journal(system, storage)
@@ -231,7 +231,7 @@ async def test_events_beyond_one_batch_are_written_in_order() -> None:
                 await anyio.lowlevel.checkpoint()
     assert storage.read("s") == [to(str(number)) for number in range(count)]
     assert len(storage.appends) < count / 10
-    assert max(map(len, storage.appends)) <= 2 * BATCH
+    assert max(map(len, storage.appends)) <= 2 * MAX_BATCH
 
 
 @pytest.mark.parametrize("kind", [MemoryStorage, Slow])

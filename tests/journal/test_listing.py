@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actors.core.log.events import Closed, LogEvent, TurnEnded, TurnPaused, TurnStarted
-from actors.core.session.publishing import NOBODY
+from actors.core.session.publishing import NO_BINDING
 from actors.core.settings.labels import Metadata
 from actors.errors import ConfigError
 from actors.journal.storage import Entry, Storage
@@ -27,8 +27,8 @@ from tests.runtime_support import openai, runtime_with
 
 ENDS: dict[State, tuple[LogEvent, ...]] = {
     "idle": (),
-    "running": (TurnStarted(1, 1, NOBODY),),
-    "awaiting": (TurnStarted(1, 1, NOBODY), TurnPaused(1, ())),
+    "running": (TurnStarted(1, 1, NO_BINDING),),
+    "awaiting": (TurnStarted(1, 1, NO_BINDING), TurnPaused(1, ())),
     "closed": (Closed(),),
 }
 
@@ -158,7 +158,7 @@ def test_events_within_a_turn_change_no_postgres_index(metadata: Metadata, postg
     with closing(PostgresStorage(postgres.url(schema), clock=lambda: 1e9)) as storage:
         fence = begin(storage, "one", tenant="t", title="Trip", metadata=metadata).fence
         for turn in range(1, turns + 1):
-            for event in (TurnStarted(turn, turn, NOBODY), to("b"), to("a"), TurnEnded(turn, "complete")):
+            for event in (TurnStarted(turn, turn, NO_BINDING), to("b"), to("a"), TurnEnded(turn, "complete")):
                 storage.append([Entry("one", fence, (event,))])
     updates = hot = 0
     counts = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = %s AND relname = %s"

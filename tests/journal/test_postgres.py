@@ -384,7 +384,7 @@ def test_all_pages_of_the_sessions_of_a_host_are_released(
     release: Callable[[PostgresStorage], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("actors.journal.storage.postgres.hosts.RELEASED", 2)
+    monkeypatch.setattr("actors.journal.storage.postgres.hosts.RELEASE_LIMIT", 2)
     for session in ("a", "b", "c", "d", "e"):
         begin(storage, session)
     begin(other, "theirs")
@@ -395,7 +395,7 @@ def test_all_pages_of_the_sessions_of_a_host_are_released(
 def test_sessions_are_released_even_after_a_page_that_other_hosts_claimed(
     storage: PostgresStorage, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.journal.storage.postgres.hosts.RELEASED", 1)
+    monkeypatch.setattr("actors.journal.storage.postgres.hosts.RELEASE_LIMIT", 1)
     begin(storage, "a")
     begin(storage, "b")
     # As if another host had claimed the session between the selection of the page and its release.

@@ -19,7 +19,7 @@ from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, Jour
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.postgres import PostgresStorage, statements
 from actors.journal.storage.postgres.batch import Batch
-from actors.journal.storage.postgres.connection import TRIES, translate_connect_error
+from actors.journal.storage.postgres.connection import MAX_TRIES, translate_connect_error
 from tests.cli.command import actors_now
 from tests.journal.postgres import PASSWORD, Server
 from tests.journal.postgres_proxy import Loses, Proxy, run_proxy
@@ -197,7 +197,7 @@ def test_the_number_of_retries_after_a_transaction_conflict_is_bounded(
     _fail_next_appends(direct, code, times=1000)
     with pytest.raises(JournalUnavailable, match="other hosts kept"):
         storage.append([Entry("one", claim.fence, (to("c"),))])
-    assert direct.execute("SELECT last_value FROM tries").fetchall() == [(TRIES,)]
+    assert direct.execute("SELECT last_value FROM tries").fetchall() == [(MAX_TRIES,)]
     assert storage.read("one", 1) == [to("b")]
 
 
@@ -213,7 +213,9 @@ def test_a_write_waits_for_a_lock_of_another_client_up_to_the_timeout(
     why: str,
 ) -> None:
     claim = begin(storage, "one")
-    bounded = PostgresStorage(postgres.url(schema), patience=10 * bound if bound < 1 else 0.1, bound=bound)
+    bounded = PostgresStorage(
+        postgres.url(schema), patience=10 * bound if bound < 1 else 0.1, statement_timeout=bound
+    )
     with direct.transaction():
         direct.execute("LOCK TABLE actors_session IN SHARE MODE")
         with pytest.raises(JournalUnavailable, match=why):

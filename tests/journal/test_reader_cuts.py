@@ -61,9 +61,9 @@ class Reading:
         return [event async for event in self.events(after, follow=False)]
 
     @property
-    def following(self) -> Subscriber:
-        (following,) = self.readers.subscribers_of("long")
-        return following
+    def subscriber(self) -> Subscriber:
+        (subscriber,) = self.readers.subscribers_of("long")
+        return subscriber
 
     def go_back(self) -> None:
         """Cut the log after its first ask, at event 4, and make its writer notice."""
@@ -87,7 +87,7 @@ async def test_a_reader_past_the_end_of_a_cut_log_learns_that_its_session_ended(
     async with log_readers() as log:
         events, failures = log.events(12), list[ActorsError]()
         await anext(events)
-        log.following.record_growth(14)
+        log.subscriber.record_growth(14)
         log.storage.rewrite(1)
 
         async def read() -> None:

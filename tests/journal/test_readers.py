@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.log.events import AskStarted, LogEvent, Opened, TurnEnded, TurnStarted
-from actors.core.session.publishing import NOBODY
+from actors.core.session.publishing import NO_BINDING
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Message, Text
@@ -26,7 +26,7 @@ from actors.journal.health import JournalHealth
 from actors.journal.journal_actor import JournalActor
 from actors.journal.pages import SLICE, LogPages, read_log
 from actors.journal.readers import Readers
-from actors.journal.session_events import BACK
+from actors.journal.session_events import SEARCH_LIMIT
 from actors.journal.storage import PAGE, PAGE_BYTES, Appended, Entry, LogPage, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
@@ -48,7 +48,7 @@ SAID = pack(Message("user", (Text("Again."),)))
 
 
 def ask_events(number: int) -> tuple[LogEvent, ...]:
-    return AskStarted(number, SAID), TurnStarted(number, number, NOBODY), TurnEnded(number, "complete")
+    return AskStarted(number, SAID), TurnStarted(number, number, NO_BINDING), TurnEnded(number, "complete")
 
 
 def write_long(storage: Storage, asks: int = 100) -> list[LogEvent]:
@@ -212,11 +212,11 @@ async def test_reading_the_end_of_a_log_skips_its_beginning() -> None:
         storage.pages.clear()
         whole = [event async for event in session.events(follow=False)]
         last = seq_of(whole[-1])
-        assert sum(storage.pages) == last > 5 * BACK
+        assert sum(storage.pages) == last > 5 * SEARCH_LIMIT
         storage.pages.clear()
         end = [event async for event in session.events(after=last - 3, follow=False)]
         assert end == [event for event in whole if seq_of(event) > last - 3]
-        assert sum(storage.pages) <= 3 + 2 * BACK
+        assert sum(storage.pages) <= 3 + 2 * SEARCH_LIMIT
 
 
 @pytest.mark.anyio
@@ -311,7 +311,7 @@ async def test_readers_see_no_unacknowledged_event() -> None:
 async def test_excess_reads_are_refused_unless_a_session_needs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(journals, "READS", 2)
+    monkeypatch.setattr(journals, "MAX_READS", 2)
     storage, meter, last = Blocking(), JournalHealth(), list[int]()
     write_long(storage)
     async with journal_of(storage, meter) as journal, anyio.create_task_group() as tasks:
@@ -328,7 +328,7 @@ async def test_excess_reads_are_refused_unless_a_session_needs_them(
             await journal.ask(ReadLog("long"))
         tasks.start_soon(lambda: look(anew=True))
         await anyio.wait_all_tasks_blocked()
-        assert meter.since is None  # the journal works
+        assert meter.outage_began is None  # the journal works
         storage.holds_page.freed.set()
     assert last == [301] * 4
 
@@ -338,7 +338,7 @@ async def test_excess_reads_are_refused_unless_a_session_needs_them(
 async def test_excess_reads_never_refuse_a_page_of_a_log_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(journals, "READS", 0)
+    monkeypatch.setattr(journals, "MAX_READS", 0)
     storage = Blocking()
     log = write_long(storage)
     async with journal_of(storage) as journal:

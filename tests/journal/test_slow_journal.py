@@ -14,8 +14,8 @@ from actors import Runtime, Session, ToolResult
 from actors.errors import JournalUnavailable
 from actors.journal.commands import DeleteLog, RenewLease
 from actors.journal.health import LAG, JournalHealth
-from actors.journal.journal_actor import BATCH, JournalActor
-from actors.journal.log import SENT
+from actors.journal.journal_actor import MAX_BATCH, JournalActor
+from actors.journal.log import MAX_SENT
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.directory import HostStatus
 from actors.journal.storage.memory import MemoryStorage
@@ -76,13 +76,13 @@ async def test_a_flood_of_writes_from_one_session_does_not_delay_other_sessions(
                 tasks.start_soon(runtime.session("one").switch, "ab"[number % 2])
             await storage.begun.wait()
             await anyio.wait_all_tasks_blocked()
-            assert runtime.stats().journal.waiting < SENT
+            assert runtime.stats().journal.waiting < MAX_SENT
             tasks.start_soon(runtime.session("two").switch, "b")
             await anyio.wait_all_tasks_blocked()
             storage.passes.release(2)  # the running batch and the one queued after it
             while runtime.session("two").target != "b":
                 await anyio.lowlevel.checkpoint()
-            assert 1 < max(batch.count("one") for batch in storage.batches) <= SENT
+            assert 1 < max(batch.count("one") for batch in storage.batches) <= MAX_SENT
             storage.fast()
 
 
@@ -98,8 +98,8 @@ async def test_a_slow_journal_first_delays_callers_and_then_refuses_new_work() -
                 tasks.start_soon(two.ask, "Hello.")  # it waits
                 await anyio.wait_all_tasks_blocked()
                 meter = runtime._backends.meters.journal
-                assert meter.began is not None
-                meter.began -= LAG + 1
+                assert meter.batch_began is not None
+                meter.batch_began -= LAG + 1
                 for refused in (
                     lambda: one.ask("And you?"),
                     lambda: two.switch("b"),
@@ -145,14 +145,14 @@ async def result_visibility(session: Session) -> tuple[str, bool, bool]:
     return status, has_result, b"x is done" in (await session.preview("a")).body
 
 
-@pytest.mark.parametrize(("waiting", "seconds"), [(0, 1.5), (1, 1.7), (BATCH, 1.7), (BATCH + 1, 1.9)])
+@pytest.mark.parametrize(("waiting", "seconds"), [(0, 1.5), (1, 1.7), (MAX_BATCH, 1.7), (MAX_BATCH + 1, 1.9)])
 def test_the_expected_wait_covers_the_running_and_queued_batches(waiting: int, seconds: float) -> None:
     meter = JournalHealth()
     meter.begin_batch(10.0)
     meter.end_batch(10.2)
-    assert meter.lag(0, BATCH, 100.0) == 0.0
+    assert meter.lag(0, MAX_BATCH, 100.0) == 0.0
     meter.begin_batch(100.0)
-    assert meter.lag(waiting, BATCH, 101.5) == pytest.approx(seconds)
+    assert meter.lag(waiting, MAX_BATCH, 101.5) == pytest.approx(seconds)
 
 
 @pytest.mark.requirement("U-08")

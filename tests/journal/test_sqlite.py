@@ -292,7 +292,7 @@ def test_nothing_is_appended_to_a_log_with_an_unexpected_end(tmp_path: Path) -> 
     remembered = replace(storage._rows["one"])
     storage.append([Entry("one", claim.fence, (to("b"),))])
     storage._rows["one"] = remembered
-    with pytest.raises(JournalDamaged, match="have changed within a transaction"):
+    with pytest.raises(JournalDamaged, match="did not find the entries of all its sessions"):
         storage.append([Entry("one", claim.fence, (to("c"),))])
     assert storage.append([Entry("one", claim.fence, (to("d"),))]) == [3]
     assert storage.read("one", 1) == [to("b"), to("d")]
@@ -302,7 +302,7 @@ def test_nothing_is_appended_to_a_log_with_an_unexpected_end(tmp_path: Path) -> 
 def test_an_append_of_many_sessions_survives_a_cleared_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_storage, "CACHED", 1)
+    monkeypatch.setattr(sqlite_storage, "MAX_CACHED", 1)
     storage = SqliteStorage(tmp_path / "sessions.db")
     claims = {name: begin(storage, name) for name in ("one", "two", "three")}
     twice = [Entry(name, claims[name].fence, (to("b"), to("c"))) for name in (*claims, *claims)]

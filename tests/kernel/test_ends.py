@@ -57,7 +57,7 @@ async def test_an_error_that_ends_an_actor_stops_its_group_and_is_raised_in_its_
             tasks.start_soon(ask_and_collect, one, Solve(end), errors)
         assert [(type(error), str(error)) for error in errors] == [(Gone, "no disk")] * 3
         assert (ends, crashes) == (["two", "one"], [])
-        assert isinstance(group.ended, Gone)
+        assert isinstance(group.end_error, Gone)
         with pytest.raises(ActorStopped):
             await one.send(Note("too late"))
         assert await system.spawn(Probe, "one").ask(GetNotes()) == await other.ask(GetNotes()) == ()

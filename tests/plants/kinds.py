@@ -49,7 +49,7 @@ PLANTS = (
             ),
         ),
         (
-            "actors/core/normalize/settle.py:SAID_BY",
+            "actors/core/normalize/settle.py:BLOCK_AUTHORS",
             "actors/core/render/walk.py:_supported_blocks",
             "actors/core/render/walk.py:_write_blocks",
             "actors/cli/demo/show.py:_block_texts",

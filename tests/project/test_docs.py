@@ -17,7 +17,7 @@ from actors import errors
 from actors.adapters.failure import ACTIONS, Kind
 from actors.cli.exits import exit_for_error
 from actors.config import load
-from actors.core.log.call_events import Gap
+from actors.core.log.call_events import MissingReason
 from actors.core.log.events import EpochReason, TurnStatus
 from actors.core.values.intake import Dedupe
 from tests.cli.command import script
@@ -147,7 +147,7 @@ def test_every_error_is_in_the_reference_with_its_exit_code() -> None:
 
 def test_every_code_of_a_status_or_reason_is_in_the_error_reference() -> None:
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
-    for codes in (*get_args(Gap), EpochReason, TurnStatus, Dedupe, Kind):
+    for codes in (*get_args(MissingReason), EpochReason, TurnStatus, Dedupe, Kind):
         for code in get_args(codes):
             assert f"| `{code}` |" in page, code
 
@@ -160,8 +160,8 @@ def test_the_documented_reaction_to_a_failure_is_the_actual_reaction(kind: Kind)
         "retry": ("Retry", "Wait"),
         "next_backend": ("The next backend",),
         "compact": ("Compact the history",),
-        "our_bug": ("One conservative render",),
-        "leave_out": ("Omit it",),
+        "our_bug": ("Render the transcript once in a conservative form",),
+        "leave_out": ("Omit the ",),
         "give_up": ("The ask fails",),
     }
     assert said.startswith(words[ACTIONS[kind]])

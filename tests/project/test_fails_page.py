@@ -112,7 +112,7 @@ async def test_the_page_on_failures_quotes_the_messages_of_refused_calls() -> No
                 await session.close()
                 seen.append(await error_message(lambda: session.ask("?")))
             seen.append(await error_message(lambda: runtime.open(TARGET)))
-    messages = quotes("A call raises something else")
+    messages = quotes("A method raises another error")
     assert [told for told in seen if not contains_quote(messages, told)] == []
     assert [each for each in messages if not any(contains_quote([each], told) for told in seen)] == []
 

@@ -26,10 +26,10 @@ from actors.core import check
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ALIASES, PROFILES
 from actors.core.log import events
-from actors.core.log.call_events import Gap, Reason
+from actors.core.log.call_events import MissingReason, Reason
 from actors.core.log.events import EpochReason, LogEvent
 from actors.core.models.rules import Family
-from actors.core.normalize.settle import SAID_BY
+from actors.core.normalize.settle import BLOCK_AUTHORS
 from actors.core.render.choose import SYNTHETIC
 from actors.core.rulebook import PREFIXES
 from actors.core.stream_events.events import SessionEvent
@@ -104,7 +104,7 @@ FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
 """The first dialect of the demo, and the generic one."""
 
 TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
-    "actors/core/normalize/settle.py:SAID_BY": (member_names(Block), lambda: names(SAID_BY)),
+    "actors/core/normalize/settle.py:BLOCK_AUTHORS": (member_names(Block), lambda: names(BLOCK_AUTHORS)),
     "tests/generated/strategies.py:blocks": (
         member_names(Block),
         lambda: drawn_kinds(strategies.blocks()),
@@ -170,7 +170,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/core/check/__init__.py:_STATES": (member_names(Family), lambda: check._STATES.keys()),
     "actors/core/rulebook/__init__.py:PREFIXES": (member_names(Family), PREFIXES.keys),
     "tests/scenarios/shape.py:READERS": (member_names(Family), SHAPES.keys),
-    "actors/core/render/choose.py:SYNTHETIC": (member_names(Gap), SYNTHETIC.keys),
+    "actors/core/render/choose.py:SYNTHETIC": (member_names(MissingReason), SYNTHETIC.keys),
     "tests/generated/parts.py:REASONS": (member_names(Reason), lambda: REASONS),
     "docs/reference/errors.md:Reason": (
         member_names(Reason),
@@ -205,4 +205,4 @@ def test_each_listed_table_exists_under_its_name(place: str) -> None:
 
 def test_an_alias_names_a_profile_and_every_block_has_a_role() -> None:
     assert set(ALIASES.values()) <= VENDORS
-    assert all(roles and set(roles) <= set(get_args(MessageRole)) for roles in SAID_BY.values())
+    assert all(roles and set(roles) <= set(get_args(MessageRole)) for roles in BLOCK_AUTHORS.values())

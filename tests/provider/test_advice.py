@@ -36,11 +36,11 @@ def advice_for_url(dialect: str, url: str, why: str, status: int | None = None) 
             "http://h/v1/chat/completions",
             "no",
             404,
-            "goes without /chat/completions: try http://h/v1",
+            "must not end in /chat/completions: try http://h/v1",
         ),
-        ("anthropic", "http://h/v1", "no", 404, "goes without /v1: try http://h"),
-        ("openai_chat", "http://h/v1", "Method Not Allowed", 405, "a server that speaks openai_chat?"),
-        ("openai_chat", "http://h/v1", "HTTP 301 without a message", 301, "a redirect is not followed"),
+        ("anthropic", "http://h/v1", "no", 404, "must not end in /v1: try http://h"),
+        ("openai_chat", "http://h/v1", "Method Not Allowed", 405, "a server with the dialect openai_chat"),
+        ("openai_chat", "http://h/v1", "HTTP 301 without a message", 301, "redirects are not followed"),
         (
             "openai_chat",
             "https://h/v1",
@@ -48,13 +48,13 @@ def advice_for_url(dialect: str, url: str, why: str, status: int | None = None) 
             None,
             "plain HTTP: try http://h",
         ),
-        ("openai_chat", "http://h/v1", "Name or service not known", None, "is h spelt right?"),
+        ("openai_chat", "http://h/v1", "Name or service not known", None, "check the spelling of h"),
         (
             "openai_chat",
             "http://h:9/v1",
             "All connection attempts failed",
             None,
-            "is the server running at h:9?",
+            "check that the server is running at h:9",
         ),
     ],
 )
@@ -106,9 +106,12 @@ def test_the_advice_names_the_source_of_a_refused_key(backend: str, says: str) -
     for cause in (Cause("config", 401), Cause("config", 400)):
         assert (
             advice(failed_result(binding, "API key not valid", cause), FILE)
-            == f"does {backend} accept {says}?"
+            == f"check that {backend} accepts {says}"
         )
-    assert advice(failed_result(binding, "Forbidden", Cause("config", 403)), FILE) == f"may {says} use m?"
+    assert (
+        advice(failed_result(binding, "Forbidden", Cause("config", 403)), FILE)
+        == f"check that {says} may use m"
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,14 +137,14 @@ def test_the_nearest_name_of_an_unknown_model_is_suggested(
 def test_a_model_name_without_a_similar_known_name_is_questioned() -> None:
     binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "q")
     said = advice(failed_result(binding, "The model 'q' does not exist", Cause("config", 404)), NO_FILE)
-    assert said == "is 'q' the name that openai has for it, and may this account use it?"
+    assert said == "check that openai has a model named 'q', and that this account may use it"
 
 
 @pytest.mark.parametrize(
     ("why", "says"),
     [
-        ("Unsupported parameter: 'temperature' is not supported with this model.", "leave temperature out"),
-        ("top_p: must be at most 1", "give top_p another value, or leave it out"),
+        ("Unsupported parameter: 'temperature' is not supported with this model.", "omit temperature"),
+        ("top_p: must be at most 1", "set top_p to another value, or omit it"),
         ("Unknown parameter: 'stream_options'.", ""),
         ("tool_call_ids did not have response messages", ""),
     ],
@@ -166,7 +169,7 @@ def test_a_timeout_during_retries_names_the_retried_failure() -> None:
     )
     over = Attempt(binding, "failed", "5 seconds are over", Cause("time"), wait=0.4)
     result = replace(failed_result(binding, over.error, over.cause), attempts=(refused, over))
-    help_ = "is the server running at h:1?"
+    help_ = "check that the server is running at h:1"
     assert advice(result, NO_FILE) == help_
     assert no_answer_message(result, NO_FILE) == (
         f"stopped: 5 seconds are over; its request had failed: {refused.error}; {help_}"

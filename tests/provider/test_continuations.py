@@ -9,7 +9,7 @@ from actors.adapters.codec import decode
 from actors.core.dialects.profiles import GEMINI
 from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.content import Message
-from actors.provider.rounds import CONTINUATIONS
+from actors.provider.rounds import MAX_CONTINUATIONS
 from actors.strict.loopback import HttpRequest
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, GeminiServer, Say, Script, Turn
@@ -77,9 +77,9 @@ async def test_a_call_after_a_pause_runs_once() -> None:
 async def test_an_answer_that_is_paused_too_often_ends_and_is_reported() -> None:
     host = strict_host("gemini", Script(lambda request: Turn(Say("More. "), stop=PAUSED)))
     result = await ask_once(host)
-    assert host.received == CONTINUATIONS + 1
+    assert host.received == MAX_CONTINUATIONS + 1
     assert (result.status, result.incomplete, result.finish_reason) == ("complete", "paused", PAUSED)
-    assert result.text == "More. " * (CONTINUATIONS + 1)
+    assert result.text == "More. " * (MAX_CONTINUATIONS + 1)
 
 
 def test_only_a_paused_answer_with_a_continuation_token_can_be_continued() -> None:

@@ -10,7 +10,7 @@ from actors import Price, Runtime
 from actors.config import BackendLimits, Config, PoolSettings
 from actors.core.policy.routing import Policy
 from actors.errors import ConfigError
-from actors.provider.resolver import PoolPlaces
+from actors.provider.resolver import StartPositions
 from actors.runtime.handle import Session
 from actors.testing import QUOTA, SERVER_ERROR, Say, Stall, Status, Turn
 from tests.runtime_support import anthropic, openai, runtime_with
@@ -190,7 +190,7 @@ async def test_a_session_keeps_its_position_in_a_pool_across_hibernation() -> No
 
 
 def test_the_first_position_in_a_pool_is_random_unless_the_runtime_is_seeded() -> None:
-    drawn = {PoolPlaces(Random(seed), is_seeded=False).next_place("pool") % 3 for seed in range(20)}
+    drawn = {StartPositions(Random(seed), is_seeded=False).next_position("pool") % 3 for seed in range(20)}
     assert drawn == {0, 1, 2}
-    places = PoolPlaces(Random(1), is_seeded=True)
-    assert [places.next_place(name) for name in ("pool", "pool", "other", "pool")] == [0, 1, 0, 2]
+    positions = StartPositions(Random(1), is_seeded=True)
+    assert [positions.next_position(name) for name in ("pool", "pool", "other", "pool")] == [0, 1, 0, 2]

@@ -39,7 +39,7 @@ def png(shade: int) -> Media:
 
 
 GOOD, BAD, WORSE = png(1), png(2), png(3)
-NOTE = "[An attachment of type image/png stood here; the provider refused it.]"
+NOTE = "[An attachment of type image/png was omitted here; the provider refused it.]"
 WORDS = {
     "openai_chat": "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
     "['png'].",

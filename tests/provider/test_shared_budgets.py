@@ -153,7 +153,7 @@ async def test_the_request_that_waited_longest_goes_first_unless_another_budget_
             assert order == ["first", "second", "third", "last"]
             elsewhere.release()
     assert order[-1] == "kept"
-    assert [*tenant.line, *other.line, *pool.line] == []
+    assert [*tenant.queue, *other.queue, *pool.queue] == []
 
 
 async def test_the_end_of_a_request_wakes_only_the_next_waiting_request() -> None:
@@ -184,7 +184,7 @@ async def test_the_end_of_a_request_wakes_only_the_next_waiting_request() -> Non
             for number in range(count):
                 tasks.start_soon(request, number)
             await anyio.wait_all_tasks_blocked()
-            assert (len(budget.line), len(roomy.line)) == (count, 0)
+            assert (len(budget.queue), len(roomy.queue)) == (count, 0)
             busy.release()
     assert sorted(order) == [*range(count)]
     assert len(waits) == count
@@ -206,7 +206,7 @@ async def test_a_used_up_budget_rejects_all_waiting_requests() -> None:
             await anyio.wait_all_tasks_blocked()
             busy.record_usage(Binding("a", "openai_chat"), Usage(90, 10), is_round=True)
     assert refusals == ["the session's budget of 100 tokens is used up (100 were used)"] * 20
-    assert budget.line == []
+    assert budget.queue == []
 
 
 async def test_budget_granted_to_a_cancelled_request_goes_to_the_next_request() -> None:

@@ -149,7 +149,7 @@ class EndlessErrorServer(OpenAIServer):
 @pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_pool_continues_after_an_endless_error_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "ERROR_SECONDS", 1.0)
+    monkeypatch.setattr(rounds, "MAX_ERROR_SECONDS", 1.0)
     pools = {"pool": PoolSettings(members=("a", "b"))}
     async with runtime_with(a=EndlessErrorServer(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.", check=False)

@@ -236,7 +236,7 @@ async def test_a_passivated_session_is_closed_when_its_runtime_exits(used: bool)
 async def test_the_cache_affinity_of_a_session_survives_passivation() -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
-        session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
+        session._lifecycle.activate().affinity.last_requests["a"] = (1.0, 9)
         await use(session)
         await wait_until(session._lifecycle.passivate)
-        assert session._lifecycle.activate().affinity.sent == {"a": (1.0, 9)}
+        assert session._lifecycle.activate().affinity.last_requests == {"a": (1.0, 9)}

@@ -14,7 +14,7 @@ from actors import Runtime
 from actors.cli import simulate
 from actors.errors import ConfigError
 from actors.runtime import residency
-from actors.runtime.collector import CROWD, TUNED, CollectorTuning
+from actors.runtime.collector import MANY_SESSIONS, TUNED, CollectorTuning
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from benchmarks.turn import TARGET, open_runtime
 from tests.cli.command import actors, actors_now
@@ -103,16 +103,16 @@ def test_a_forked_child_starts_with_the_original_thresholds() -> None:
 def test_advice_to_tune_the_collector_is_logged_once_and_only_if_useful(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    CollectorTuning().advise(CROWD - 1)
+    CollectorTuning().advise(MANY_SESSIONS - 1)
     with CollectorTuning().tuning():
-        CollectorTuning().advise(CROWD)
+        CollectorTuning().advise(MANY_SESSIONS)
     gc.disable()
-    CollectorTuning().advise(CROWD)
+    CollectorTuning().advise(MANY_SESSIONS)
     gc.enable()
     assert "collector_untuned" not in caplog.text
     tuning = CollectorTuning()
-    tuning.advise(CROWD)
-    tuning.advise(CROWD)
+    tuning.advise(MANY_SESSIONS)
+    tuning.advise(MANY_SESSIONS)
     assert caplog.text.count("collector_untuned") == 1
     assert "gc='tuned'" in caplog.text
 
@@ -122,9 +122,11 @@ async def test_a_runtime_with_many_sessions_logs_advice_to_tune_the_collector(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tuning = CollectorTuning()
-    monkeypatch.setattr(tuning, "advise", lambda sessions: CollectorTuning().advise(sessions * CROWD // 3))
+    monkeypatch.setattr(
+        tuning, "advise", lambda sessions: CollectorTuning().advise(sessions * MANY_SESSIONS // 3)
+    )
     monkeypatch.setattr(residency, "TUNING", tuning)
-    monkeypatch.setattr(residency, "CROWD", 3)
+    monkeypatch.setattr(residency, "MANY_SESSIONS", 3)
     async with open_runtime() as runtime:
         for number in range(1, 5):
             await (await runtime.open(TARGET)).ledger()

@@ -102,7 +102,7 @@ async def test_a_resumed_session_keeps_the_target_and_prompt_of_its_log(tmp_path
         with pytest.raises(SessionExists, match="another tenant"):
             await runtime.open("a", id="one", tenant="other", resume=True)
         await session.close()
-        with pytest.raises(SessionClosedForGood, match="closed for good"):
+        with pytest.raises(SessionClosedForGood, match="was closed and cannot be resumed"):
             await runtime.open("a", id="one", resume=True)
 
 

@@ -54,7 +54,7 @@ async def hibernate(session: Session) -> None:
 
 def is_hibernated(session: Session) -> bool:
     """Return True if nothing of a session is in memory that its log contains."""
-    return session._lifecycle.state == "stored" and session._lifecycle.holding.total == 0
+    return session._lifecycle.state == "stored" and session._lifecycle.memory_use.total == 0
 
 
 @pytest.mark.alternating
@@ -167,13 +167,13 @@ async def test_cache_affinity_and_output_type_survive_hibernation(
     answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
     async with runtime_with(storage=storage, a=openai(*answers)) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
+        session._lifecycle.activate().affinity.last_requests["a"] = (1.0, 9)
         assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
         await hibernate(session)
         answer = await session.ask(results={session.pending[0].call.id: 21})
         assert answer.output == {"celsius": 21}
         await hibernate(session)
-        assert session._lifecycle.activate().affinity.sent["a"][1] == 9
+        assert session._lifecycle.activate().affinity.last_requests["a"][1] == 9
 
 
 @pytest.mark.parametrize("error", [JournalUnavailable, JournalDamaged])

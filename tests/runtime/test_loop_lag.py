@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
 from actors.core.log.events import LogEvent
-from actors.core.session.lanes import LogFold, rebuild
+from actors.core.session.lanes import LogReplay, rebuild
 from actors.core.stats.stats import LoopLag
 from actors.journal.log import SLICE, fold_in_slices
 from actors.kernel.turnstile import WIDTH
@@ -144,14 +144,14 @@ async def test_a_long_log_is_folded_in_slices_to_the_same_session(
             assert (await session.ask("Search.")).status == "complete"
         state, lanes = rebuild(log, runtime._backends.rules)
         with anyio.fail_after(60), counting_polls() as polls:
-            fold = LogFold.add
+            fold = LogReplay.add
 
-            def count_and_add(folding: LogFold, part: Sequence[LogEvent]) -> None:
+            def count_and_add(folding: LogReplay, part: Sequence[LogEvent]) -> None:
                 polls.note()
                 assert len(part) <= SLICE
                 fold(folding, part)
 
-            monkeypatch.setattr(LogFold, "add", count_and_add)
+            monkeypatch.setattr(LogReplay, "add", count_and_add)
             again, lanes_again = await fold_in_slices(log, runtime._backends.rules)
         assert (polls.total, polls.most_at_once) == (-(-len(log) // SLICE), 1)
         assert (again, again.ledger) == (state, state.ledger)
@@ -170,13 +170,13 @@ async def test_a_reactivated_session_with_a_long_log_is_folded_in_slices(
         while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()
         runtime._running_host().residency.evict_replays(0)
-        fold = LogFold.add
+        fold = LogReplay.add
 
-        def count_and_add(folding: LogFold, part: Sequence[LogEvent]) -> None:
+        def count_and_add(folding: LogReplay, part: Sequence[LogEvent]) -> None:
             parts.append(len(part))
             fold(folding, part)
 
-        monkeypatch.setattr(LogFold, "add", count_and_add)
+        monkeypatch.setattr(LogReplay, "add", count_and_add)
         assert (await session.ask("And again.")).status == "complete"
     assert sum(parts) > 2 * SLICE
     assert max(parts) <= SLICE

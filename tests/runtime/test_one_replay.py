@@ -7,7 +7,7 @@ import pytest
 
 from actors.core.data.persistent import item_count, up_to
 from actors.core.log.call_events import Started
-from actors.core.session.lanes import LogFold
+from actors.core.session.lanes import LogReplay
 from actors.errors import JournalBehind
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
@@ -48,7 +48,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     """Count both from now on."""
     counted = Counts()
 
-    class CountedFolding(LogFold):
+    class CountedFolding(LogReplay):
         def __init__(self, *args: object) -> None:
             counted.folds += 1
             super().__init__(*args)  # type: ignore[arg-type]  # passes the arguments on
@@ -59,8 +59,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         counted.resolvers += 1
         made(*args)
 
-    monkeypatch.setattr("actors.journal.log.LogFold", CountedFolding)
-    monkeypatch.setattr("actors.core.session.lanes.LogFold", CountedFolding)
+    monkeypatch.setattr("actors.journal.log.LogReplay", CountedFolding)
+    monkeypatch.setattr("actors.core.session.lanes.LogReplay", CountedFolding)
     monkeypatch.setattr(Resolver, "__init__", create)
     return counted
 

@@ -201,7 +201,7 @@ async def test_a_crash_of_a_provider_actor_fails_only_its_running_requests() -> 
         async with session.stream("Do it.") as events:
             while not server.received:
                 await anyio.lowlevel.checkpoint()
-            (provider,) = runtime._backends.providers.made.values()
+            (provider,) = runtime._backends.providers.actors.values()
             await provider.send(UnknownCommand())  # type: ignore[arg-type]  # crashes the actor
             assert [event async for event in events][-1].type == "error"
         assert (await session.ask("Again.")).text == "Here."
@@ -211,13 +211,13 @@ async def test_a_crash_of_a_provider_actor_fails_only_its_running_requests() -> 
 async def test_a_provider_actor_that_ended_is_replaced() -> None:
     async with scripted("openai_chat") as (_, runtime, session):
         assert (await session.ask("Hello.")).status == "complete"
-        ((binding, first),) = runtime._backends.providers.made.items()
+        ((binding, first),) = runtime._backends.providers.actors.items()
         ended = anyio.Event()
         runtime._system.watch(first, ended.set)
         await runtime._system.stop(first)
         await ended.wait()
         assert (await session.ask("Hello.")).status == "complete"
-        assert runtime._backends.providers.made[binding] is not first
+        assert runtime._backends.providers.actors[binding] is not first
 
 
 @pytest.mark.usefixtures("short_graces")

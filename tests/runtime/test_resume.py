@@ -339,7 +339,7 @@ async def test_a_session_that_cannot_be_resumed_raises_a_short_error() -> None:
         with pytest.raises(InvalidIdentifier, match="is invalid"):
             await runtime.resume("../trip")
         await session.close()
-        with pytest.raises(SessionClosedForGood, match="closed for good"):
+        with pytest.raises(SessionClosedForGood, match="was closed and cannot be resumed"):
             await runtime.resume("trip")
         copy_log([TurnEnded(1, "complete")], storage, "odd")
         with pytest.raises(JournalDamaged, match="does not begin"):

@@ -534,7 +534,7 @@ def test_closing_a_loop_thread_reports_a_context_that_does_not_exit_in_time(
     loop = loop_thread.LoopThread(hosted, backend, "thing")
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(loop_thread, "CLOSING", 0.0)
+            patch.setattr(loop_thread, "CLOSE_TIMEOUT", 0.0)
             with pytest.raises(KernelError, match="This thing has not closed within 0 s"):
                 loop.close()
     finally:

@@ -239,7 +239,7 @@ def _read_when_available(storage: Storage) -> list[LogEvent]:
 def test_writes_are_refused_while_a_stopped_database_does_not_answer(postgres: Server) -> None:
     with temporary_server() as server:
         server.start()
-        storage = PostgresStorage(server.url(), lease=4, patience=0.1, bound=1.5)
+        storage = PostgresStorage(server.url(), lease=4, patience=0.1, statement_timeout=1.5)
         claim = begin(storage, "one")
         refusals = list[str]()
 

@@ -17,7 +17,7 @@ from actors import Runtime
 from actors.cli import main
 from actors.core.log.codec import encode_event
 from actors.core.log.events import Opened, TurnEnded, TurnStarted
-from actors.core.session.publishing import NOBODY
+from actors.core.session.publishing import NO_BINDING
 from actors.core.settings.labels import Metadata
 from actors.errors import ConfigError, JournalDamaged
 from actors.journal.storage import Entry, Storage
@@ -116,7 +116,7 @@ def test_title_and_metadata_persist_until_the_log_is_deleted(
     claim = begin(storage, "one", title=TITLE, metadata=tuple(NOTES.items()))
     for turn in range(1, 4):
         storage.append(
-            [Entry("one", claim.fence, (TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")))]
+            [Entry("one", claim.fence, (TurnStarted(turn, turn, NO_BINDING), TurnEnded(turn, "complete")))]
         )
     storage.release("one", claim.fence)
     stored = storage.find("one")

@@ -14,7 +14,7 @@ from actors.config import RuntimeLimits
 from actors.kernel import System
 from actors.kernel.tasks import ContainedTask
 from actors.runtime.runtime import Runtime
-from actors.scheduler.watchdog import LOOK, STALL, LoopWatch
+from actors.scheduler.watchdog import RECHECK, STALL, LoopWatch
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
 from tests.runtime_support import bodies, openai, results, runtime_with
@@ -112,7 +112,8 @@ async def test_no_watchdog_runs_while_a_toolset_is_open_without_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "wait", "count"), [(None, STALL, 0), (0.0, STALL, 0), (0.75, STALL - 0.75, 0), (STALL, LOOK, 1)]
+    ("age", "wait", "count"),
+    [(None, STALL, 0), (0.0, STALL, 0), (0.75, STALL - 0.75, 0), (STALL, RECHECK, 1)],
 )
 async def test_the_next_check_of_the_watchdog_is_when_the_running_step_would_count_as_stalled(
     age: float | None, wait: float, count: int, monkeypatch: pytest.MonkeyPatch

@@ -24,7 +24,7 @@ from tests.runtime_support import Gate, Json, anthropic, bodies, openai, runtime
 
 pytestmark = pytest.mark.anyio
 
-NOTE = "its provider's own"
+NOTE = "content that only its provider can read"
 ENDED = {"status": "completed"}
 SEARCHED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "4"}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}

@@ -120,7 +120,7 @@ async def test_compacting_a_session_shortens_the_history_and_the_next_request_is
     # another value would miss the cache
     assert asked.get("tool_choice") == ("none" if name == "openai_chat" else None)
     assert "hist_tool_1 was long" in history[0].text
-    assert "read: hist_tool_2." in history[0].text
+    assert "read (hist_tool_2)." in history[0].text
     assert all(item.completion is not None for item in ledger.interactions())
     assert_paired(bodies(server)[-1])
     assert LONG not in str(bodies(server)[-1]["messages"][0])

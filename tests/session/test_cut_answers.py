@@ -101,7 +101,7 @@ async def test_dropped_content_is_reported_logged_and_counted(
         quiet = await session.ask("Thanks.")
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]
         (provider,) = (
-            runtime._backends.providers.made.values()
+            runtime._backends.providers.actors.values()
         )  # no public method returns it; the counters are for operators
         counters = await provider.ask(Counters())
     (said,) = [event for event in events if isinstance(event, MessageEvent)]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 IMAGE = Media("image/png", png_base64())
 PLAN = Media("application/pdf", "cGxhbg==")
-NOTED = "stood here; the conversation holds as many as can be shown.]"
+NOTED = "was omitted here; the conversation already contains as many as the provider accepts.]"
 NAMES = ("gemini", "vertex", "bedrock")
 SECONDS = 300
 

@@ -110,7 +110,7 @@ async def test_the_memory_use_of_a_session_includes_a_lane_once_the_lane_is_sent
         session = await runtime.open("a", tools=[look])
         for text in ("One.", "Two."):
             assert (await session.ask("Look.")).text == text
-            counted = session._lifecycle.holding.lanes
+            counted = session._lifecycle.memory_use.lanes
             lanes = await session._refs.renderer.ask(AdoptedLanes())
             assert counted == sum(lane.size for lane in lanes.values()) > 0
 

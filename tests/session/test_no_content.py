@@ -13,7 +13,7 @@ from actors.core.session.publishing import Publisher
 from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import MessageEvent
-from actors.core.turn.answers import EMPTY, NUDGE, UNPARSED, UNPARSED_TOOLS_OFF
+from actors.core.turn.answers import EMPTY, EMPTY_ANSWER_NOTE, UNPARSED, UNPARSED_TOOLS_OFF
 from actors.core.values.packed import unpack
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
@@ -176,7 +176,7 @@ async def test_an_empty_answer_after_tool_results_is_prompted_once(name: str, is
         result = await session.ask("Go.")
         assert_log_agrees(runtime, session, result)
         after = await session.ask("And?")
-        assert instructions(log(runtime, session)) == [NUDGE]
+        assert instructions(log(runtime, session)) == [EMPTY_ANSWER_NOTE]
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", "empty", "", 3)
     assert (after.text, after.incomplete, reader.ran) == ("Done.", None, 1)
 
@@ -196,7 +196,7 @@ async def test_a_model_prompted_after_an_empty_answer_may_call_tools_again(
         session,
     ):
         result = await session.ask("Go.")
-        assert instructions(log(runtime, session)) == [NUDGE, NUDGE]
+        assert instructions(log(runtime, session)) == [EMPTY_ANSWER_NOTE, EMPTY_ANSWER_NOTE]
     assert (result.status, result.incomplete, result.text, result.rounds, reader.ran) == (
         "complete",
         None,
@@ -328,7 +328,7 @@ async def test_tools_see_the_same_history_before_and_after_the_prompt_about_an_e
     )
     async with scripted(server, tools=[count, look]) as (_, runtime, session):
         waits = await session.ask("Go.")
-        assert [instructions(log(runtime, session)), waits.status] == [[NUDGE], "awaiting"]
+        assert [instructions(log(runtime, session)), waits.status] == [[EMPTY_ANSWER_NOTE], "awaiting"]
         result = await session.ask(results={waits.pending_calls[0].id: "found"})
     assert (result.status, result.text, lengths) == ("complete", "Done.", [1, 1])
 

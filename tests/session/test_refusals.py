@@ -15,7 +15,7 @@ from actors.adapters.anthropic.encode import AnthropicWriter
 from actors.adapters.openai_chat.encode import OpenAIChatWriter
 from actors.config import Config, FileSettings
 from actors.core.data.jsonio import Json, quote
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.errors import ProjectionFault, RenderingFault
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
@@ -122,7 +122,7 @@ async def test_a_transcript_refused_by_the_strict_rules_names_the_calls_of_the_h
         name: str,
         json: Json,
         failed: bool,
-        media: Sequence[Titled],
+        media: Sequence[TitledMedia],
     ) -> None:
         if json != quote("b is done"):
             real(self, call_id, name, json, failed, media)

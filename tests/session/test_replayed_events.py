@@ -13,7 +13,7 @@ from actors import Session, tool
 from actors.config import BackendLimits, PoolSettings, RuntimeLimits
 from actors.core.log.call_events import Cancelled
 from actors.core.log.events import LogEvent
-from actors.core.session.open_asks import AskStart
+from actors.core.session.open_asks import AskStartSearch
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.ask_events import DurableEvent
 from actors.core.stream_events.event_json import SCHEMA, event_json, sse_frame
@@ -49,7 +49,7 @@ def events_of_log(runtime: Runtime, session: Session) -> list[Json]:
     events = log(runtime, session)
     whole = publish_all(Publisher(), events)
     for place in range(len(events)):
-        start, first = AskStart(), place
+        start, first = AskStartSearch(), place
         while first and not start.is_found:
             first, end = max(0, first - 3), first
             start.search(first, events[first:end])

@@ -216,7 +216,7 @@ async def test_a_rewind_cancels_a_waiting_turn_first() -> None:
             tasks.cancel_scope.cancel()
         await rewind()
         assert len(refused) == 2
-        assert all("while turn 1 waits for its caller; call cancel() first" in each for each in refused)
+        assert all("while turn 1 is paused; call cancel() first" in each for each in refused)
         assert runtime.stats().asks_waiting == 0
         assert await session.cancel()
         assert await session.rewind(0) == 2
@@ -311,7 +311,7 @@ async def test_a_queued_rewind_is_rejected_if_a_turn_waits_after_a_crash(
         with anyio.fail_after(60):
             while not refused:
                 await anyio.lowlevel.checkpoint()
-        assert "while turn 1 waits for its caller; call cancel() first" in refused[0]
+        assert "while turn 1 is paused; call cancel() first" in refused[0]
         assert runtime.stats().asks_waiting == 0
         assert (await session.ask(results={ONE: "21 C."})).text == "Done."
         assert await session.rewind(0) == 3

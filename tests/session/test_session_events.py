@@ -40,7 +40,7 @@ def is_durable(event: SessionEvent) -> bool:
 def assert_no_subscriber(runtime: Runtime) -> None:
     gc.collect()
     assert runtime._host is not None  # internal state, which no public method returns
-    assert not runtime._host.readers.following
+    assert not runtime._host.readers.subscribers
 
 
 @pytest.mark.requirement("U-03", "PROMISE-8")
@@ -89,7 +89,7 @@ async def test_a_subscriber_resumes_at_any_event_without_a_gap() -> None:
 async def test_a_slow_subscriber_receives_resync_and_misses_only_deltas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(readers, "BUFFER", 8)
+    monkeypatch.setattr(readers, "MAX_DELTAS", 8)
     async with scripted("openai_chat", *TURNS, tools=[look]) as (_, _, session):
         events = session.events()
         first = await anext(events)

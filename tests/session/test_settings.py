@@ -17,7 +17,7 @@ from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted, TurnEnded
 from actors.core.render import RenderTarget
-from actors.core.settings.asking import Asked, parse_settings
+from actors.core.settings.asking import StoredAskSettings, parse_settings
 from actors.core.stream_events.round_events import MessageEvent
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
@@ -157,9 +157,9 @@ def test_an_invalid_setting_raises_a_short_error(given: dict[str, Any], says: st
 
 
 def test_ask_settings_and_their_log_record_have_the_same_fields() -> None:
-    assert {*AskSettings.__annotations__, "output"} == {*Asked.__struct_fields__}
+    assert {*AskSettings.__annotations__, "output"} == {*StoredAskSettings.__struct_fields__}
     assert parse_settings({}) is None
-    assert parse_settings({"stop": ["a"], "idle_timeout": None}) == Asked(stop=("a",))
+    assert parse_settings({"stop": ["a"], "idle_timeout": None}) == StoredAskSettings(stop=("a",))
 
 
 @pytest.mark.anyio
@@ -176,7 +176,7 @@ async def test_settings_passed_to_an_ask_apply_only_to_that_ask_and_are_logged(
         assert "top_p" not in second
         assert 50 not in (second.get("max_tokens"), second.get("max_completion_tokens"))
         kept = [event.asked for event in log(runtime, session) if isinstance(event, AskStarted)]
-        assert kept == [Asked(max_tokens=50, top_p=0.5, stop=("END",)), None]
+        assert kept == [StoredAskSettings(max_tokens=50, top_p=0.5, stop=("END",)), None]
 
 
 @pytest.mark.anyio

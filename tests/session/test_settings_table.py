@@ -23,7 +23,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
-from actors.core.settings.asking import Asked, parse_settings
+from actors.core.settings.asking import StoredAskSettings, parse_settings
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, out_of_range, setting_names
 from actors.core.settings.values import RequestSettings, ToolChoice
 from actors.core.values.content import Message, Text
@@ -109,9 +109,9 @@ def assert_is_sent_in_its_field(name: str, model: str, setting: str) -> None:
 def test_every_list_and_type_of_settings_contains_the_same_setting_names() -> None:
     assert {*VALUES} == {*REQUEST_SETTINGS}
     assert {*setting_names("ask")} == {*AskSettings.__annotations__}
-    assert {*setting_names("ask"), "output"} == {*Asked.__struct_fields__}
+    assert {*setting_names("ask"), "output"} == {*StoredAskSettings.__struct_fields__}
     assert {*RequestSettings.__struct_fields__} <= {*setting_names("ask")} & {*DEFAULTS}
-    for kind in (Asked, Settings, RequestSettings):
+    for kind in (StoredAskSettings, Settings, RequestSettings):
         defaults = {
             field.name: field.default
             for field in fields(kind)

@@ -172,7 +172,7 @@ async def test_attachments_omitted_over_a_limit_are_sent_after_a_summary() -> No
         assert (await session.ask("And now?")).text == "Fine."
         after = bodies(server)[-1]
         summary = (await session.history())[0]
-    noted = "the conversation holds as many as can be shown"
+    noted = "the conversation already contains as many as the provider accepts"
     assert (len(documents(before)), json.dumps(before).count(noted)) == (5, 3)
     assert (len(documents(after)), json.dumps(after).count(noted)) == (5, 0)
     assert [block.data for block in summary.blocks if isinstance(block, Media)] == ["0003"]

@@ -12,7 +12,7 @@ from actors.core.check import check
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES
 from actors.core.log.events import AskStarted
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.asking import parse_settings as asked_for
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
@@ -162,7 +162,7 @@ async def test_a_tool_is_forced_only_in_the_first_request_of_an_ask(
         answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.status, answer.text) == ("complete", "Done.")
         (submitted,) = [event for event in log(runtime, session) if isinstance(event, AskStarted)]
-        assert submitted.asked == Asked(tool_choice=ToolChoice("find"))
+        assert submitted.asked == StoredAskSettings(tool_choice=ToolChoice("find"))
     assert server.refusals == []
     forced, free = bodies(server)
     other = {"any": {}} if name == "bedrock" else CHOICES.get(name, FUNCTION)  # its model name is unknown
@@ -260,7 +260,7 @@ def test_the_tool_choice_argument_accepts_a_mode_or_a_tool_choice_object(
     wanted: Any, takes: bool
 ) -> None:  # Any: any value that a caller may pass
     if takes:
-        assert asked_for({"tool_choice": wanted}) == Asked(tool_choice=wanted)
+        assert asked_for({"tool_choice": wanted}) == StoredAskSettings(tool_choice=wanted)
         return
     with pytest.raises(ConfigError, match="but must be one of auto, none, required, ToolChoice"):
         asked_for({"tool_choice": wanted})

@@ -26,7 +26,7 @@ async def compare(world: World, runtime: Runtime, session: Session) -> None:
     for binding, lane in (await session._refs.renderer.ask(AdoptedLanes())).items():
         if b"".join(lane._segments) != b"".join(lanes.of(binding)._segments):
             world.problems.add("a lane is rebuilt to the same bytes", f"{session.id}: {binding.backend}")
-    held = session._lifecycle.holding
+    held = session._lifecycle.memory_use
     if (held.messages, held.calls, held.lanes) != (state.size, state.ledger.size, lanes.size):
         world.problems.add("the memory use of a session is counted", f"{session.id}: {held}")
 

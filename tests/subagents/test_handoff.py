@@ -11,7 +11,7 @@ from actors.config import PoolSettings
 from actors.core.log.call_events import Returned
 from actors.core.log.events import AskStarted, LogEvent, SwitchApplied, TurnEnded, TurnStarted
 from actors.errors import ConfigError
-from actors.session.turn_changes import HANDOVERS
+from actors.session.turn_changes import MAX_HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
 from actors.tools.tool import Handover
 from tests.runtime_support import (
@@ -72,7 +72,7 @@ async def test_a_handoff_continues_the_ask_on_its_target_without_a_new_message()
     first = bodies(other)[0]
     assert_paired(first)
     assert [message["role"] for message in first["messages"]] == ["user", "assistant", "user"]
-    assert list(results(first).values()) == ["The conversation was handed over. Go on with it."]
+    assert list(results(first).values()) == ["The conversation was handed over. Continue it."]
     assert len(events_of(events, AskStarted)) == 2
     told = events_of(events, Returned, SwitchApplied, TurnEnded, TurnStarted)
     assert [type(event) for event in told[:5]] == [
@@ -184,8 +184,8 @@ async def test_the_number_of_handoffs_back_and_forth_in_an_ask_is_limited() -> N
         session = await runtime.open("a", tools=[TO_B, handoff("to_a", "Hand over.", target="a")])
         result = await session.ask("Go.", check=False)
     assert result.status == "failed"
-    assert f"handed over {HANDOVERS} times" in result.error
-    assert len(result.attempts) == HANDOVERS + 1
+    assert f"handed over {MAX_HANDOVERS} times" in result.error
+    assert len(result.attempts) == MAX_HANDOVERS + 1
 
 
 async def test_a_cancel_after_a_handoff_cancels_the_ask() -> None:

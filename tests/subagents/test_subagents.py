@@ -322,7 +322,7 @@ async def test_a_subagent_whose_events_are_not_read_publishes_no_events() -> Non
         async def look(task: str, context: ToolContext[None]) -> str:
             """Look."""
             async with context.subagent("b") as child:
-                seen.append(runtime.session(child.id)._lifecycle.above.show)  # type: ignore[union-attr]  # the subagent has a parent
+                seen.append(runtime.session(child.id)._lifecycle.parent_call.show)  # type: ignore[union-attr]  # the subagent has a parent
                 return (await child.ask(task)).text
 
         session = await runtime.open("a", tools=[subagent("unused", "Unused."), _rename(look)])

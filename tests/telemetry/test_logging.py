@@ -22,7 +22,7 @@ from actors.core.stats.measures import AskCounts
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import AskFailed, Fenced, QueueFull, SessionClosed, ToolsetFailed
-from actors.journal.health import LogEnds
+from actors.journal.health import ClaimedLogs
 from actors.journal.storage import Claim
 from actors.kernel.host_code import call_host
 from actors.provider.admission import Admission, Pace, Ticket
@@ -257,7 +257,7 @@ async def test_retries_failovers_and_failed_asks_are_logged_as_structured_events
     (failed,) = events_named(seen, "ask_failed")
     assert failed["http_status"] == second["http_status"] == 401
     assert {"session": "mine", "backend": "b", "attempts": 3, "level": "warning"}.items() <= failed.items()
-    assert "does b accept" in failed["advice"]
+    assert "check that b accepts" in failed["advice"]
     text = repr(seen)
     assert SECRET not in text
     assert CONTENT not in text
@@ -327,8 +327,8 @@ async def test_a_takeover_is_logged_on_both_hosts() -> None:
             runtime._storage.claim("mine")  # as another host does
             with pytest.raises(Fenced):
                 await session.ask("Are you there?")
-        LogEnds().record_claim("mine", Claim(3, 5, "there:1:ab"))
-        LogEnds().record_claim("mine", Claim(4, 5))
+        ClaimedLogs().record_claim("mine", Claim(3, 5, "there:1:ab"))
+        ClaimedLogs().record_claim("mine", Claim(4, 5))
     (fenced,) = events_named(seen, "session_fenced")
     assert {"session": "mine", "level": "warning"}.items() <= fenced.items()
     assert fenced["error"].startswith("Fenced: Session 'mine' now has another writer")

@@ -69,7 +69,7 @@ def value(samples: Sequence[Sample], name: str, **labels: str) -> float:
 async def busy_runtime(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sample]]]:
     """Yield a runtime that has used every metric, with its stats and its Prometheus samples.
 
-    One ask is in flight, one ask waits in the queue, and one turn waits for its caller.
+    One ask is in flight, one ask waits in the queue, and one turn is paused.
     """
     gate = Gate()
     pool = PoolSettings(members=("a", "b"), policy="failover", cooldown=0)
@@ -300,9 +300,9 @@ def test_calls_of_surplus_tools_are_counted_under_the_name_other() -> None:
     measures.record_call("tool3", 7.0, failed=True)
     stats = measures.stats
     assert len(stats) == MOST_NAMES + 1
-    assert (stats["other"].seconds.count, stats["other"].failures) == (5, 3)
-    assert (stats["tool3"].seconds.count, stats["tool3"].failures) == (2, 1)
-    assert stats["tool3"].seconds.counts[0.25] == stats["tool3"].seconds.counts[10.0] == 1
+    assert (stats["other"].durations.count, stats["other"].failures) == (5, 3)
+    assert (stats["tool3"].durations.count, stats["tool3"].failures) == (2, 1)
+    assert stats["tool3"].durations.counts[0.25] == stats["tool3"].durations.counts[10.0] == 1
 
 
 def test_a_histogram_counts_each_duration_in_exactly_one_bucket() -> None:

@@ -28,7 +28,7 @@ from actors.config import RuntimeLimits, load
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import ToolProgressEvent
 from actors.core.values.content import Media
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetFailed, UnknownTarget
 from actors.kernel import System
 from actors.testing import Call, Say, Turn
@@ -204,7 +204,7 @@ async def test_an_mcp_server_can_sample_from_the_model_of_the_host_if_the_host_h
 
     async with open_tools(in_process_source(sample=sample)) as offer:
         assert await call(offer, "poem") == "host: Roses."
-        with pytest.raises(Exception, match="declined to answer"):
+        with pytest.raises(Exception, match="declined this request"):
             await call(offer, "poem")
     (message,) = asked[0].messages
     assert (message.role, message.text, asked[0].system) == ("user", "Write a poem.", "Rhyme.")
@@ -248,7 +248,7 @@ def test_unusable_mcp_tools_are_omitted_and_invalid_tool_names_are_changed(
         Listed(name="c.d", input_schema={"type": "object"}),
     ]
     made = connection._build_tools(listed)
-    dotted, slashed = (f"a_b_{content_name(name)[:8]}" for name in ("a.b", "a/b"))
+    dotted, slashed = (f"a_b_{content_digest(name)[:8]}" for name in ("a.b", "a/b"))
     assert [tool.name for tool in made] == [dotted, slashed, "t_", "c_d"]
     assert len(made[0].description) == 64 * 1024
     assert "tool_left_out" in caplog.text

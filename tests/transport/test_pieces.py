@@ -5,7 +5,7 @@ import h11
 import pytest
 
 from actors.core.data.persistent import Segments
-from actors.transport.connection import SLICE, SMALL, Connection
+from actors.transport.connection import SMALL_BODY, WRITE_SIZE, Connection
 
 pytestmark = pytest.mark.anyio
 
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.anyio
     ("count", "size", "pieces"),
     [
         (3, 1000, 1),
-        (SMALL // 1000 + 1, 1000, 1),
-        (SLICE // 1000, 1000, 2),
-        (1, SLICE - 1000, 1),
-        (2, SLICE + 1, 4),
+        (SMALL_BODY // 1000 + 1, 1000, 1),
+        (WRITE_SIZE // 1000, 1000, 2),
+        (1, WRITE_SIZE - 1000, 1),
+        (2, WRITE_SIZE + 1, 4),
     ],
 )
 async def test_the_head_of_a_request_is_written_together_with_the_first_piece_of_its_body(

@@ -16,6 +16,7 @@ from actors.errors import ProviderFailed
 from actors.strict.server import OpenAIServer
 from actors.testing import Disconnect, InjectedFault, Say, Script, Turn, serve
 from actors.transport import HttpTransport, Response, Timeouts
+from actors.transport.exchange import ClientExchange
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +54,17 @@ async def test_a_request_on_a_closed_kept_connection_is_sent_again(
     statuses, server = await send_requests({1: closed}, requests=2)
     assert statuses == [200, 200]
     assert [exchange.body for exchange in server.requests] == [BODY] * 3
+
+
+async def test_the_head_of_a_request_is_dropped_once_it_is_sent() -> None:
+    transport = HttpTransport()
+    async with serve(OpenAIServer(Script([Turn(Say("Yes."))]))) as (server,):
+        url = f"{server.base_url}/chat/completions"
+        async with transport.send(url, [], Segments.of(BODY), Timeouts()) as response:
+            assert isinstance(response, ClientExchange)
+            assert response._request_head is None
+            await read(response)
+    await transport.close()
 
 
 @CLOSED

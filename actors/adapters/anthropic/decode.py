@@ -33,7 +33,7 @@ _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_RESULTS = frozenset(
     f"{tool}_tool_result" for tool in ("web_search", "web_fetch", "code_execution", "tool_search", "advisor")
 )
-_FIGURES = {
+_USAGE_FIELDS = {
     "input_tokens": (0,),
     "output_tokens": (1,),
     "cache_read_input_tokens": (0, 2),
@@ -76,7 +76,7 @@ class MessagesDecoder(Decoder):
                 self._begin_message(as_object(payload.get("message")))
             case "message_delta":
                 self.record_withheld(payload.get("input_transformations"))
-                self.update_usage(payload.get("usage"), _FIGURES)
+                self.update_usage(payload.get("usage"), _USAGE_FIELDS)
                 self._record_stop_reason(as_object(payload.get("delta")))
             case "message_stop":
                 self._end_message()
@@ -101,14 +101,14 @@ class MessagesDecoder(Decoder):
         if self._begun:
             self.restart()
         self._begun = True
-        self.update_usage(message.get("usage"), _FIGURES)
+        self.update_usage(message.get("usage"), _USAGE_FIELDS)
         self.record_withheld(message.get("input_transformations"))
         self._early = as_array(message.get("content"))
 
     def _add_early_blocks(self, slot: Slot = None, block: Fields | None = None) -> None:
         """Add the blocks from `message_start`, unless events repeat them.
 
-        `block` is the block that now begins, if any.
+        `slot` and `block` are the index and the content of the block that begins now, if any.
         """
         early, self._early = self._early, ()
         first: Fields = as_object(early[0]) if early else {}
@@ -170,7 +170,7 @@ class MessagesDecoder(Decoder):
     def _begin_text_block(self, kind: Literal["text", "thinking"], block: Fields) -> PartialText:
         words = self.begin_text(kind)
         self.add_text(words, as_long_string(block.get(kind)))
-        self.add_mark("citations", block.get("citations"))
+        self.add_metadata("citations", block.get("citations"))
         return words
 
     def _process_delta(self, slot: Slot, delta: Fields) -> None:
@@ -183,7 +183,7 @@ class MessagesDecoder(Decoder):
         elif kind == "input_json_delta":
             self._add_argument_delta(slot, part, self.arguments_text(delta.get("partial_json")))
         elif kind == "citations_delta":
-            self.add_mark("citations", [citation] if (citation := delta.get("citation")) else None)
+            self.add_metadata("citations", [citation] if (citation := delta.get("citation")) else None)
         elif isinstance(part, ProviderPart) and part.kind == "part":
             part.kind = "unknown"  # not sent back, since merging its deltas is undocumented
         else:
@@ -221,8 +221,8 @@ class MessagesDecoder(Decoder):
             self.end_part(part)
 
     def _close_block(self, slot: Slot) -> Part | None:
-        """Complete the open block at an index with the data of its deltas, and return it. Return None if no block is
-        open there.
+        """Close the open block at an index, add the data collected from its deltas, and return it. Return None if no
+        block is open there.
         """
         part = self._open.pop(slot, None)
         match part:
@@ -233,7 +233,7 @@ class MessagesDecoder(Decoder):
                 if given is not None and not part.pieces.size:
                     self.add_arguments(part, self.arguments_text(given))
             case PartialText(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
-                # Hosts that do not sign thinking require nevertheless that it is sent back.
+                # Some hosts do not sign thinking, but require that it is sent back.
                 self.attach_seal(part, UNSIGNED, UNSIGNED)
             case _:
                 pass

@@ -26,14 +26,14 @@ from actors.adapters.writing import (
 )
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import AnthropicDialect
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.core.values.content import Media, Thinking, ToolCall
 
 VERSION = "2023-06-01"
 
 
 class Route(Struct, frozen=True):
-    """The API operation to which requests for a host are sent.
+    """The API operation to which a host's requests are sent.
 
     Args:
         plain_path: Path of a request without streaming, relative to the endpoint. `{model}` stands for the model's
@@ -86,7 +86,7 @@ def route_of(dialect: AnthropicDialect) -> Route:
 
 
 UNSIGNED = "unsigned"
-"""The kind of seal for unsigned thinking from a compatible host that requires thinking to be sent back anyway."""
+"""The kind of seal for unsigned thinking from a compatible host that requires thinking to be sent back."""
 
 
 class AnthropicWriter(BaseWriter):
@@ -113,7 +113,7 @@ class AnthropicWriter(BaseWriter):
         self.write_block(opening % (call_id.encode(), name.encode(), call.json))
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         """Write a `tool_result` block. A blank failed result gets a placeholder text, because it must not be empty
         (ANT-53).
@@ -131,7 +131,7 @@ class AnthropicWriter(BaseWriter):
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
-def _result_blocks(json: Json, media: Sequence[Titled]) -> bytes:
+def _result_blocks(json: Json, media: Sequence[TitledMedia]) -> bytes:
     """Return the content of a result that has media, as a list of blocks. Empty text is omitted (ANT-20)."""
     words = [b'{"type":"text","text":%b}' % json] if json != b'""' else []
     return b"[%b]" % b",".join([*words, *(_media_json(item) for item, _ in media)])

@@ -6,7 +6,7 @@ arrive as fragments, and `actors.adapters.calls` finds the call to which a fragm
 Reasoning arrives in one of three forms, each with its seal, which is the data that must be sent back with it:
 
     reasoning_content   a field with the text. Its seal has no data, because the text is all that must be sent back.
-    reasoning_details   a gateway's list, complete or in pieces. The seal contains the list, in its order.
+    reasoning_details   a gateway's list, complete or in pieces. The seal contains the list, in the order of arrival.
     thinking_chunk      chunks of the content. The seal contains their other fields.
 
 Reasoning gets its seal when the provider reports that the answer is complete, and only if the dialect accepts reasoning
@@ -37,7 +37,7 @@ from actors.adapters.wire import (
 )
 from actors.core.data.jsonio import is_array, is_object, sanitise
 
-_WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+_DETAIL_TEXT_KEYS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 class PartialReasoning:
@@ -73,8 +73,8 @@ class PartialReasoning:
         self._add_text(answer, as_long_string(thinking) or "".join(pieces))
 
     def seal_parts(self, answer: MessageBuilder) -> None:
-        """Attach the data that is needed to send back the reasoning received so far, if the dialect accepts it. A
-        second call has no effect.
+        """Attach the data that is needed to send back the reasoning received so far, if the dialect accepts reasoning
+        back. Repeating this has no effect.
         """
         for part in self._parts:
             if self._carrier == "reasoning_content":
@@ -94,7 +94,7 @@ class PartialReasoning:
     def _add_detail(self, detail: Fields) -> None:
         """Add a reasoning detail, or append it to the previous detail if both have the same type and index."""
         last = self._details[-1] if self._details else {}
-        words = _WORDS.get(as_string(detail.get("type")))
+        words = _DETAIL_TEXT_KEYS.get(as_string(detail.get("type")))
         same = all(key in detail and last.get(key) == detail[key] for key in ("type", "index"))
         if words is None or not same:
             self._details.append(dict(detail))
@@ -105,19 +105,21 @@ class PartialReasoning:
 
 
 def _detail_text(detail: Fields) -> str:
-    return as_string(detail.get(_WORDS.get(as_string(detail.get("type")), "")))
+    return as_string(detail.get(_DETAIL_TEXT_KEYS.get(as_string(detail.get("type")), "")))
 
 
 _LEGACY = "function_call"  # the field of the older protocol, which allowed a single call
-_CALLS = ("tool_calls", _LEGACY)
-_REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
-_SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
-_READ = _SAID | _REASONING | {"role", "name"}
+_CALL_FIELDS = ("tool_calls", _LEGACY)
+_REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+_CONTENT_FIELDS = frozenset(
+    {"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"}
+)
+_KNOWN_FIELDS = _CONTENT_FIELDS | _REASONING_FIELDS | {"role", "name"}
 _FIELDS_OUTSIDE_MESSAGE = frozenset({"error", "base_resp", "citations", "search_results", "provider"})
 """Fields next to the message. A chunk without any of them contains only a piece of the message."""
-_CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
+_FAILURE_REASONS = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Finish reasons that report a failure after status 200: from gateways and Mistral, GLM, and DeepSeek."""
-_PLACES = {"input": (0,), "output": (1,), "reasoning": (1,), "read": (2,), "written": (3,)}
+_USAGE_FIELDS = {"input": (0,), "output": (1,), "reasoning": (1,), "read": (2,), "written": (3,)}
 _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
@@ -151,7 +153,7 @@ class ChatDecoder(Decoder):
     def process_body(self, body: Fields) -> None:
         choice = first_candidate(body.get("choices"))
         self._process_chunk_extras(body, choice, has_error=body.get("object") == "error")
-        if _SAID.isdisjoint(as_object(choice.get("message"))):
+        if _CONTENT_FIELDS.isdisjoint(as_object(choice.get("message"))):
             raise answer_fault("the body contains no message")
         self._begun = True
         self._process_choice(body, choice, as_object(choice["message"]))
@@ -169,23 +171,23 @@ class ChatDecoder(Decoder):
         return self.finish_reason is not None
 
     def _unsent_fields(self, choice: Fields) -> Fields:
-        """A chunk may contain the complete `message`. Return those of its fields that no delta has sent yet.
+        """Return the fields of a chunk's complete `message`, if it has one, that no delta has sent yet.
 
         Some relays send only the complete message; other relays send deltas as well.
         """
         message = as_object(choice.get("message"))
         if not self._parts:
             return message
-        return {} if self.has_calls else {key: message[key] for key in _CALLS if key in message}
+        return {} if self.has_calls else {key: message[key] for key in _CALL_FIELDS if key in message}
 
     def _process_choice(self, answer: Fields, choice: Fields, message: Fields) -> None:
         usage = answer.get("usage") or choice.get("usage")
         if usage and is_object(usage):
-            self.update_usage(_token_figures(usage), _PLACES)
+            self.update_usage(_token_figures(usage), _USAGE_FIELDS)
         if message:
             self._process_message(message)
         if (told := choice.get("finish_reason")) and (reason := without_placeholder(told)):
-            if reason in _CUT:
+            if reason in _FAILURE_REASONS:
                 raise answer_fault(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal_parts(self)
             for part in self._parts:
@@ -196,20 +198,20 @@ class ChatDecoder(Decoder):
 
     def _process_message(self, delta: Fields) -> None:
         """Process a delta, or a complete message, which has the same fields."""
-        if not _REASONING.isdisjoint(delta):
+        if not _REASONING_FIELDS.isdisjoint(delta):
             self._reasoning.add_delta(self, delta)
         if content := delta.get("content"):
             self._process_content(content)
         if refusal := delta.get("refusal"):
             self._add_content_text(as_long_string(refusal))  # a refusal counts as text by the model
-        if not delta.keys() <= _READ:
+        if not delta.keys() <= _KNOWN_FIELDS:
             self._process_message_extras(delta)
         legacy = delta.get("function_call")
         if given := delta.get("tool_calls"):
-            touched: set[PartialCall] = set()
+            delta_calls: set[PartialCall] = set()
             for each in as_array(given) or (given,):
                 fragment = as_object(each)
-                self._process_call_fragment(slot_of(fragment.get("index")), fragment, touched)
+                self._process_call_fragment(slot_of(fragment.get("index")), fragment, delta_calls)
         # One endpoint adds an empty `function_call` to every answer, and relays repeat `tool_calls` there.
         elif legacy and is_object(legacy) and (legacy.get("name") or legacy.get("arguments")):
             self._process_call_fragment(_LEGACY, {"function": legacy}, set())
@@ -233,13 +235,13 @@ class ChatDecoder(Decoder):
 
     def _process_message_extras(self, delta: Fields) -> None:
         """Process the fields of a message besides text, reasoning and calls, such as images, citations and sources."""
-        for key in (key for key in delta if key not in _READ):
+        for key in (key for key in delta if key not in _KNOWN_FIELDS):
             given = delta[key]
             if key == "images":
                 for image in as_array(given):
                     self._add_image(as_object(image))
             elif is_array(given):
-                self.add_mark(key, given)
+                self.add_metadata(key, given)
             else:
                 self.count_omission_once(key, given)
 
@@ -264,23 +266,23 @@ class ChatDecoder(Decoder):
             self.raise_reported_error({"message": status.get("status_msg")})
         self.count_omission_once("logprobs", choice.get("logprobs"))
         for name in ("citations", "search_results"):
-            self.add_mark(name, answer.get(name), appends=False)
+            self.add_metadata(name, answer.get(name), appends=False)
         if (upstream := as_string(answer.get("provider"))) and self.dialect.reasoning.binding == "upstream":
             self.upstream = sanitise(upstream)
 
-    def _process_call_fragment(self, slot: Slot, fragment: Fields, touched: set[PartialCall]) -> None:
-        """Process a fragment of a call. `touched` contains the calls of earlier fragments of the same delta."""
+    def _process_call_fragment(self, slot: Slot, fragment: Fields, delta_calls: set[PartialCall]) -> None:
+        """Process a fragment of a call. `delta_calls` contains the calls of earlier fragments of the same delta."""
         function = as_object(fragment.get("function")) or as_object(fragment.get("custom")) or fragment
         before, text = (
             self.minted_id_count,
             self.arguments_text(function.get("arguments", function.get("input"))),
         )
-        call = self.add_fragment(slot, fragment.get("id"), function.get("name"), text, touched)
+        call = self.add_fragment(slot, fragment.get("id"), function.get("name"), text, delta_calls)
         if extra := fragment.get("extra_content"):
             self._attach_signature(call, extra, is_new=self.minted_id_count > before)
         if "custom" in fragment:
             call.free = call.free or isinstance(fragment["custom"], dict)
-        touched.add(call)
+        delta_calls.add(call)
 
     def _attach_signature(self, call: PartialCall, extra: object, *, is_new: bool) -> None:
         """Attach a call's signature if the dialect accepts it back. Otherwise, count the signature as dropped."""
@@ -330,7 +332,7 @@ def _first_figure(figures: tuple[object, ...]) -> int | None:
 
 
 # Call types of the client's tools. A provider's own tools have different call types.
-_OURS = ("", "function", "custom", "tool_call")
+_CLIENT_CALL_TYPES = ("", "function", "custom", "tool_call")
 
 
 class ChatReader(TranscriptReader):
@@ -400,7 +402,7 @@ class ChatReader(TranscriptReader):
 
     def _read_call(self, call: WireObject) -> None:
         """Add a call of type `function` or `custom`, or a call that has its name and arguments next to its id."""
-        if (kind := call.read_text("type")) not in _OURS:
+        if (kind := call.read_text("type")) not in _CLIENT_CALL_TYPES:
             self.add_as_text(f"call of type {kind[:40]!r}", call.read_all())
             return
         call.read_value("index")  # marked as read, because the position in the list is the index

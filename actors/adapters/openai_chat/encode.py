@@ -26,7 +26,7 @@ from actors.adapters.writing import (
 from actors.core.data.jsonio import Json, dump, is_blank, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ChatDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.core.values.content import Media, Thinking, ToolCall
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
@@ -41,18 +41,18 @@ class OpenAIChatWriter(BaseWriter):
     def __init__(self, dialect: ChatDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
-        self._nothing = quote(dialect.turns.empty_result or "")
+        self._empty_result = quote(dialect.turns.empty_result or "")
         self._carrier = dialect.reasoning.carrier
         self._reasoning = b',"%b":"' % dialect.reasoning.field.encode()
-        self._custom = dialect.request.custom_tools
-        self._absent = _ABSENT[dialect.turns.absent_content]
-        self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
+        self._has_custom_tools = dialect.request.custom_tools
+        self._absent_content = _ABSENT[dialect.turns.absent_content]
+        self._max_joined = min(_MAX_JOINED, dialect.turns.max_string or _MAX_JOINED)
         self._role: Role | None = None  # the role of the open message
         self._words: list[Json] = []
         self._parts: list[bytes] = []  # used if the content contains media or reasoning chunks
         self._thoughts: list[Thinking] = []
         self._calls: list[bytes] = []
-        self._signature: Json | None = None  # the signature of the next call
+        self._signature: Json | None = None  # a signature that will be written with the next call
 
     def begin(self, role: Role) -> None:
         self._write_message()
@@ -85,7 +85,7 @@ class OpenAIChatWriter(BaseWriter):
         """Add a call to the open message. Free text is sent as a custom call if the host supports custom tools."""
         signed = b"" if self._signature is None else _SIGNED % self._signature
         self._signature = None
-        if self._custom and (text := call.text) is not None:
+        if self._has_custom_tools and (text := call.text) is not None:
             opening = b'{"id":"%b","type":"custom","custom":{"name":"%b","input":%b}%b}'
             self._calls.append(opening % (call_id.encode(), name.encode(), quote(text), signed))
         else:
@@ -93,15 +93,15 @@ class OpenAIChatWriter(BaseWriter):
             self._calls.append(opening % (call_id.encode(), name.encode(), quote_json(call.json), signed))
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         assert not media  # a result of this dialect contains only text (rulebook OAC-08)
         opening = b'{"role":"tool","tool_call_id":"%b","content":' % call_id.encode()
         if failed:  # the wire format has no error flag, so a prefix reports the failure
             self.write_block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
             return
-        blank = self._nothing != b'""' and is_blank(json)
-        self.write_block(opening, self._nothing if blank else json, b"}")
+        blank = self._empty_result != b'""' and is_blank(json)
+        self.write_block(opening, self._empty_result if blank else json, b"}")
 
     def _convert_to_parts(self) -> None:
         """Convert the texts collected so far to a list of parts."""
@@ -120,10 +120,12 @@ class OpenAIChatWriter(BaseWriter):
             self._calls.clear()
         words = self._words
         if not words and not self._parts:
-            self.write_block(opening + self._absent + ending)
+            self.write_block(opening + self._absent_content + ending)
         elif len(words) == 1 and not self._parts:
             self.write_block(opening + b',"content":', words[0], ending)
-        elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
+        elif (
+            words and len(joined := _PARAGRAPH_BREAK.join([json[1:-1] for json in words])) <= self._max_joined
+        ):
             # Every host accepts a single string as content.
             self.write_block(b'%b,"content":"%b"%b' % (opening, joined, ending))
         else:
@@ -152,11 +154,11 @@ class OpenAIChatWriter(BaseWriter):
 _OPENING: Mapping[Role, bytes] = {"user": b'{"role":"user"', "assistant": b'{"role":"assistant"'}
 _SIGNED = b',"extra_content":{"google":{"thought_signature":%b}}'
 _TEXT = b'{"type":"text","text":%b}'
-_JOINED = 1024 * 1024
+_MAX_JOINED = 1024 * 1024
 """Maximum size in bytes of the string into which the texts of a message are joined. The dialect may have a lower limit
 (OAC-14).
 """
-_GAP = b"\\n\\n"
+_PARAGRAPH_BREAK = b"\\n\\n"
 
 
 def _thinking_chunk(block: Thinking) -> bytes:
@@ -215,10 +217,10 @@ def _response_format(settings: Settings) -> Wire:
 
 
 def _pin_upstream(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
-    """Return the field that pins a gateway to the upstream provider in the settings. Other upstreams cannot read that
-    provider's reasoning.
+    """Return the field that makes a gateway use only the upstream provider `settings.upstream`. It is needed because
+    other upstreams cannot read that provider's reasoning.
 
-    Return None if the settings name no upstream. If the gateway cannot be pinned, add the upstream to `losses`.
+    Return None if the settings name no upstream. If the gateway has no such field, report `upstream` as a loss.
     """
     if settings.upstream and dialect.request.upstream_pin == "provider":
         return {"order": [settings.upstream], "allow_fallbacks": False}

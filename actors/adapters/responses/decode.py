@@ -44,17 +44,22 @@ from actors.core.dialects.dialect import ResponsesReasoning
 from actors.core.transcript.transcript import REASONING_ID, flat_name
 from actors.core.values.content import Media, MessageRole
 
-_OWN = frozenset(
+_PROVIDER_TOOL_ITEMS = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
 )
 """Types of items from the provider's own tools that are sent back, always without their ids."""
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-_NAMED = ("message", *_CALLS)
-_WORDS = ("output_text", "refusal", None)
+_ARGUMENT_KEYS = {"function_call": "arguments", "custom_tool_call": "input"}
+_ITEMS_WITH_IDS = ("message", *_ARGUMENT_KEYS)
+_TEXT_TYPES = ("output_text", "refusal", None)
 _PHASES = ("commentary", "final_answer")
-_FIGURES = {"input_tokens": (0,), "output_tokens": (1,), "cached_tokens": (2,), "cache_write_tokens": (3,)}
-_ENDS = ("completed", "incomplete", "failed", "cancelled")
-_OF_EVENT = {
+_USAGE_FIELDS = {
+    "input_tokens": (0,),
+    "output_tokens": (1,),
+    "cached_tokens": (2,),
+    "cache_write_tokens": (3,),
+}
+_FINAL_STATUSES = ("completed", "incomplete", "failed", "cancelled")
+_ITEM_KINDS = {
     "output_text": "message",
     "refusal": "message",
     "function_call_arguments": "function_call",
@@ -101,13 +106,13 @@ class ResponsesDecoder(Decoder):
         if not kind.startswith("response."):
             if kind == "error" or payload.get("error"):
                 self.raise_reported_error(payload)
-        elif what in _OF_EVENT:
+        elif what in _ITEM_KINDS:
             self._process_piece(what, step, payload)
         elif what == "output_item" and step == "added":
             self._process_start(as_object(payload.get("item")), slot_of(payload.get("output_index")))
         elif what == "output_item" and step == "done":
             self._process_complete_item(as_object(payload.get("item")), slot_of(payload.get("output_index")))
-        elif not what and step in _ENDS:
+        elif not what and step in _FINAL_STATUSES:
             self._process_end(as_object(payload.get("response")), step)
 
     def process_body(self, body: Fields) -> None:
@@ -120,7 +125,7 @@ class ResponsesDecoder(Decoder):
     def _process_end(self, response: Fields, event_status: str) -> None:
         status = as_string(response.get("status")) or event_status
         usage = as_object(response.get("usage"))
-        self.update_usage({**usage, **as_object(usage.get("input_tokens_details"))}, _FIGURES)
+        self.update_usage({**usage, **as_object(usage.get("input_tokens_details"))}, _USAGE_FIELDS)
         self.record_withheld(response.get("input_transformations"))
         if status == "failed" or response.get("error"):
             self.raise_reported_error({"error": response.get("error") or {"message": "the response failed"}})
@@ -188,20 +193,20 @@ class ResponsesDecoder(Decoder):
         if item is None or item.done:
             item = self._begin_item(wire_item, index)
             if isinstance(item.part, PartialCall):
-                self.add_arguments(item.part, self.arguments_text(wire_item.get(_CALLS[item.kind])))
+                self.add_arguments(item.part, self.arguments_text(wire_item.get(_ARGUMENT_KEYS[item.kind])))
         elif isinstance(item.part, PartialCall):
             self.identify_call(item.part, as_string(wire_item.get("call_id")), _tool_name_of(wire_item))
 
     def _begin_item(self, wire_item: Fields, index: Slot) -> _Item:
         kind = as_string(wire_item.get("type"))
-        named = self.begin_text("thinking") if self._keeps_ids and kind in _NAMED else None
+        named = self.begin_text("thinking") if self._keeps_ids and kind in _ITEMS_WITH_IDS else None
         if kind == "message":
             phase = self.begin_text("thinking")
             item = _Item(kind, self.begin_text("text"), phase)
             self._store_phase(item, wire_item)
         elif kind == "reasoning":
             item = _Item(kind, self.begin_text("thinking"))
-        elif kind in _CALLS:
+        elif kind in _ARGUMENT_KEYS:
             call = self.begin_call(
                 without_placeholder(wire_item.get("call_id")), _tool_name_of(wire_item), index
             )
@@ -211,7 +216,7 @@ class ResponsesDecoder(Decoder):
             )
             item = _Item(kind, call)
         else:
-            item = _Item(kind, self.add_native(kind, None, is_resendable=kind in _OWN))
+            item = _Item(kind, self.add_native(kind, None, is_resendable=kind in _PROVIDER_TOOL_ITEMS))
         item.id_seal = named
         self._items.append(item)
         self._index_item(item, wire_item, index)
@@ -259,7 +264,7 @@ class ResponsesDecoder(Decoder):
                     _tool_name_of(wire_item, part.namespace),
                     is_final=True,
                 )
-                self.complete_text(part, self.arguments_text(wire_item.get(_CALLS[item.kind])))
+                self.complete_text(part, self.arguments_text(wire_item.get(_ARGUMENT_KEYS[item.kind])))
                 part.is_marked_complete = (
                     item.kind == "custom_tool_call" and wire_item.get("status") == "completed"
                 )
@@ -275,9 +280,9 @@ class ResponsesDecoder(Decoder):
     def _process_message_extras(self, message: Fields) -> None:
         """Process the fields of a message's parts other than text, such as annotations and logprobs."""
         for part in map(as_object, as_array(message.get("content"))):
-            if part.get("type") not in _WORDS:
-                self.add_mark(as_string(part.get("type")), [dict(part)])
-            self.add_mark("annotations", part.get("annotations"))
+            if part.get("type") not in _TEXT_TYPES:
+                self.add_metadata(as_string(part.get("type")), [dict(part)])
+            self.add_metadata("annotations", part.get("annotations"))
             self.count_omission_once("logprobs", part.get("logprobs"))
 
     def _store_phase(self, item: _Item, wire_item: Fields) -> None:
@@ -288,7 +293,7 @@ class ResponsesDecoder(Decoder):
 
     def _process_piece(self, event_kind: str, step: str, payload: Fields) -> None:
         """Process a delta of an item, or its `done` event. An item without a start event begins here."""
-        kind, index = _OF_EVENT[event_kind], slot_of(payload.get("output_index"))
+        kind, index = _ITEM_KINDS[event_kind], slot_of(payload.get("output_index"))
         item = self._find_item(kind, payload.get("item_id"), index)
         if item is None:
             told = {"type": kind, "id": payload.get("item_id"), "name": payload.get("name")}
@@ -305,9 +310,9 @@ class ResponsesDecoder(Decoder):
                     self.add_text(words, "\n\n")
                 item.place = place
                 self.add_text(words, as_string(delta))
-            case _, "delta", PartialCall() as call if kind in _CALLS:
+            case _, "delta", PartialCall() as call if kind in _ARGUMENT_KEYS:
                 self.add_arguments(call, self.arguments_text(delta))
-            case _, "done", PartialCall() as call if kind in _CALLS:
+            case _, "done", PartialCall() as call if kind in _ARGUMENT_KEYS:
                 self.identify_call(call, "", _tool_name_of(payload, call.namespace), is_final=True)
                 self.complete_text(
                     call, self.arguments_text(payload.get("arguments") or payload.get("input"))
@@ -327,7 +332,7 @@ def _is_compatible(item: _Item, wire_item: Fields) -> bool:
     part = item.part
     if isinstance(part, PartialCall):
         whole, name = (
-            argument_text(wire_item.get(_CALLS[item.kind])),
+            argument_text(wire_item.get(_ARGUMENT_KEYS[item.kind])),
             _tool_name_of(wire_item, part.namespace),
         )
         return part.wire_name in ("", name) and part.pieces.remainder_of([whole]) is not None
@@ -391,7 +396,7 @@ def _text_parts(item: Fields, key: str) -> list[JsonValue]:
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
 # Types of items that are not part of the conversation, or that only their provider can read.
-_LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
+_OMITTED_ITEMS = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
 
 
 class ItemsReader(TranscriptReader):
@@ -432,7 +437,7 @@ class ItemsReader(TranscriptReader):
                     self.add_pending_result(key, name)
                 else:
                     self.add_result(key, *self.read_result_content(item, "output", "content"), name=name)
-            case _ if kind in _LEFT_OUT:
+            case _ if kind in _OMITTED_ITEMS:
                 self.note_oddity(f"item of type {kind!r} left out")
                 item.read_all()
             case _:

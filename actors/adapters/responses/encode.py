@@ -22,10 +22,10 @@ from actors.adapters.writing import (
     system_prompt,
     write_json,
 )
-from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote
+from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote_bytes
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled, local_name, tool_name
+from actors.core.transcript.transcript import TitledMedia, local_name, tool_name
 from actors.core.values.content import Media, Thinking, ToolCall
 
 MIN_TOKENS = 16
@@ -47,12 +47,12 @@ class ResponsesWriter(BaseWriter):
         self._pattern = dialect.ids.tool_name_pattern
         self._by_user = False
         self._content: list[bytes] = []  # the parts of the user's open message
-        self._only: Json | None = None
+        self._only: Json | None = None  # the text of the open message, if it is the message's only part
         self._phase = b""
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
         self._held_reasoning: list[bytes] = []  # reasoning items held back until the next item
         self._id = b""  # the id of the next item
-        self._has_ids = False  # whether all items of this answer since its last reasoning have ids
+        self._has_ids = False  # whether all items of this answer since the last reasoning item have ids
         self._free: set[str] = set()  # ids of unanswered calls with free text
 
     def begin(self, role: Role) -> None:
@@ -84,9 +84,9 @@ class ResponsesWriter(BaseWriter):
         elif block.seal.kind == "item":
             self._id = block.seal.data
         elif self._keeps_ids:
-            self._held_reasoning.append(unquote(block.seal.data).encode())
+            self._held_reasoning.append(unquote_bytes(block.seal.data))
         else:
-            item = unquote(block.seal.data).encode()
+            item = unquote_bytes(block.seal.data)
             self.write_block(_without_id(item) or item)
 
     def write_native(self, part: bytes) -> None:
@@ -114,7 +114,7 @@ class ResponsesWriter(BaseWriter):
         self.write_block(opening % (kind, item_id, call_id.encode(), name.encode(), group, key), given, b"}")
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         """Write a `function_call_output` item, or a `custom_tool_call_output` item for a call with free text."""
         kind = b"function_call_output"

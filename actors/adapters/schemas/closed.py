@@ -20,7 +20,7 @@ _DROPPED = frozenset(
     uniqueItems minProperties maxProperties default examples title contains minContains maxContains discriminator
     $schema""".split()  # noqa: SIM905  a list would fill a page
 )
-_UNSAYABLE = frozenset(
+_INEXPRESSIBLE = frozenset(
     """allOf not if then else patternProperties propertyNames dependentSchemas dependentRequired prefixItems
     unevaluatedProperties unevaluatedItems definitions""".split()  # noqa: SIM905  a list would fill a page
 )
@@ -81,7 +81,7 @@ class _SchemaCloser(SchemaRewriter):
 
     policies: ClassVar[Mapping[str, Policy]] = {
         **dict.fromkeys(_DROPPED, "drop"),
-        **dict.fromkeys(_UNSAYABLE, "refuse"),
+        **dict.fromkeys(_INEXPRESSIBLE, "refuse"),
         **dict.fromkeys(("additionalProperties", "oneOf"), "drop"),
     }
 
@@ -101,7 +101,7 @@ class _SchemaCloser(SchemaRewriter):
 
     def _close_reference(self, schema: Schema) -> Schema:
         """Return a reference with its definitions. Its other keywords are dropped."""
-        if _UNSAYABLE & schema.keys() or find_definition(schema["$ref"], self._root) is None:
+        if _INEXPRESSIBLE & schema.keys() or find_definition(schema["$ref"], self._root) is None:
             raise SchemaRefused
         definitions = {"$defs": self.value("$defs", schema["$defs"], schema)} if "$defs" in schema else {}
         return {"$ref": schema["$ref"], **definitions}

@@ -54,7 +54,7 @@ class _SubsetProjector(SchemaRewriter):
     def __init__(self, root: Schema) -> None:
         super().__init__()
         self.root = root
-        self._made = 0
+        self._made = 0  # number of schemas rewritten so far
         self._depth = _MAX_DEPTH + 1  # levels until the depth limit
         self._followed: tuple[str, ...] = ()  # the references that lead to the current schema
 

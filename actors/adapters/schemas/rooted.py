@@ -64,7 +64,7 @@ class _RootFlattener(SchemaRewriter):
     def __init__(self, schema: Schema) -> None:
         super().__init__()
         self._given = schema
-        self._left = _MAX_ALTERNATIVES
+        self._left = _MAX_ALTERNATIVES  # number of schemas that may still be flattened
         flat = self._flatten({**schema, "type": "object"}, ()) or {}
         self.root: Schema = {"type": "object", "properties": {}, **flat}
 

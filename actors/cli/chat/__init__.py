@@ -77,7 +77,7 @@ class Chat:
         self._questions, self._approve = questions, approve
         self._queued: deque[str] = deque()
         self._wanted, self._idle = anyio.Event(), anyio.Event()
-        if self._session.pending:  # an earlier process left a turn that waits for its caller
+        if self._session.pending:  # an earlier process left a paused turn
             self._wanted.set()
         else:
             self._idle.set()

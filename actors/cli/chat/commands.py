@@ -59,7 +59,7 @@ class ChatState:
     reader_scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     def add_turn(self, result: AskResult) -> None:
-        """Add the usage and cost of a completed turn. A turn that waits for its caller is added when it ends."""
+        """Add the usage and cost of a completed turn. A paused turn is added when it ends."""
         if result.status in ("awaiting", "late"):
             return
         self.turns += 1

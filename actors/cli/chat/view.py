@@ -28,7 +28,7 @@ from actors.core.stream_events.ask_events import AskResult, CompleteEvent, Error
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import (
     MessageEvent,
-    RoundText,
+    RoundTextAssembler,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -67,7 +67,7 @@ class ChatView:
         self._clock = clock
         self._shows_thinking = thinking
         self._is_thinking = False
-        self._answer = RoundText()
+        self._answer = RoundTextAssembler()
         self._calls: dict[CallId, _CallLine] = {}
         self._waiting: set[CallId] = set()
 
@@ -85,7 +85,7 @@ class ChatView:
             case TextEvent():
                 self._show_text(self._answer.add_delta(event))
             case MessageEvent():
-                self._show_text(self._answer.end_round(event.message.text, broken=bool(event.error)))
+                self._show_text(self._answer.end_round(event.message.text, interrupted=bool(event.error)))
                 self._end_round()
             case ToolCallEvent():
                 self._start_call(event)

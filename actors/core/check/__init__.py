@@ -117,7 +117,7 @@ def check_fragment(state: CheckState, *pieces: bytes, strict: bool = False) -> t
 def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
     """Check a fragment with the fast parser. Return the next state, or None if the strict parser must decide."""
     text = _as_message_array(
-        state, b"".join([piece if len(piece) < _LONG else _shortened(piece) for piece in pieces])
+        state, b"".join([piece if len(piece) < _LONG else _stand_in_for_text(piece) for piece in pieces])
     )
     if (read := _check_usual_messages(state, text)) is not None:
         return read
@@ -141,13 +141,13 @@ def _check_usual_messages(state: CheckState, text: bytes) -> CheckState | None:
     return None if read.faults else read
 
 
-def _shortened(piece: bytes) -> bytes:
+def _stand_in_for_text(piece: bytes) -> bytes:
     """Return a short string in place of a long text, for the fast parser. Return other pieces unchanged.
 
-    The rules about texts check whether a text is blank, how it ends, and whether it is too long. In these respects, the
-    short string equals the text. If the piece is not a text but, for example, an id, the short string breaks a rule.
-    The fragment is then checked again with the strict parser. The text is cut at a space, because a space is never part
-    of an escape sequence or of another character.
+    The rules for texts only concern whether a text is blank, how it ends, and whether it is too long. The short string
+    satisfies these rules exactly if the text does. If the piece is another string, such as an id, the short string
+    breaks a rule, and the fragment is checked again with the strict parser. The text is cut at a space, because a space
+    is never part of an escape sequence or of another character.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
@@ -234,7 +234,7 @@ def _with_canonical_ids(
 
 
 def _as_message_array(state: CheckState, fragment: bytes) -> bytes:
-    """Complete a fragment to a JSON array of messages, with a 0 in place of the messages or blocks checked before."""
+    """Complete a fragment to a JSON array of messages. A 0 stands for messages or blocks that were checked before."""
     if state.open_blocks_key is None:
         return b"[0%b]" % fragment if state.message_count else b"[%b]" % fragment
     if state.role is None:

@@ -1,7 +1,7 @@
 """Check the messages and fields of Anthropic Messages requests, block by block.
 
-The provider merges adjacent messages with the same role, but some compatible hosts reject them. This module reports
-such messages as one fault, and then treats them as one merged message. So one mistake causes only one fault.
+The provider merges adjacent messages with the same role, but some compatible hosts reject such messages. This module
+reports the second message as a fault, and then treats both as one message, so that one mistake causes only one fault.
 """
 
 import re
@@ -193,7 +193,7 @@ class Anthropic(UsualBlocksState):
         return _BLOCKS[kind] | block
 
     def _record_other_block(self) -> None:
-        """Record a block that is neither a result, nor a call, nor thinking."""
+        """Record a block other than a result, a call or thinking. It is a fault while a server tool call is pending."""
         if self.pending_server_calls and self.role == "user":
             pending = ", ".join(map(excerpt, sorted(self.pending_server_calls)))
             self.fault("ANT-10", "", f"only results are allowed here while server tool {pending} is pending")

@@ -1,4 +1,4 @@
-"""Describe the JSON values of a request: objects and their keys, images and tool schemas, and values in error messages.
+"""Inspect the JSON values of a request: keys, image headers and tool schemas; and quote values in error messages.
 
 The media type and the size of an image are read from its first bytes, for the limits on image sizes. This code is
 independent of `actors.core.data.image_header`, which the renderer uses.

@@ -1,6 +1,7 @@
-"""Check the messages of the families `openai_chat` and `responses`, and of `anthropic`, `gemini` and `converse`.
+"""Define the two base classes of the families' check states.
 
-In the first two families, a fragment has only complete messages. In the others, two roles take turns.
+`CompleteMessagesState` is for `openai_chat` and `responses`, in which a fragment contains only complete messages.
+`AlternatingTurnsState` is for `anthropic`, `gemini` and `converse`, in which two roles take turns.
 """
 
 import sys
@@ -16,11 +17,11 @@ from actors.core.dialects.dialect import Dialect
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI rejects at the root of a schema
 INPUT = {"function": "arguments", "custom": "input"}
-"""The key of a call's arguments, by the kind of the call. `arguments` is an object as a string, `input` any string."""
+"""The key of a call's arguments, by type of call. `arguments` is an object as a string, `input` is any string."""
 
 
 def non_object_reason(text: JsonValue, *, strict: bool = True) -> str:
-    """Return the reason why `text` is not a string with a JSON object. Return "" if it is a string with an object."""
+    """Return the reason why `text` is not a string that contains a JSON object; empty if it is such a string."""
     if type(text) is not str:
         return "not a string"
     try:
@@ -86,7 +87,8 @@ class AlternatingTurnsState(CheckState):
         model_role: The model's role on the wire.
         may_end_empty: Whether the last message of the model may be empty.
         has_other_blocks: Whether the last user message contains blocks that are not results.
-        follows_unanswered: Whether the last user message follows another user message that left calls without a result.
+        follows_unanswered: Whether the last user message directly follows another user message, after which calls still
+            had no result.
     """
 
     open_blocks_key: ClassVar[str | None] = "content"

@@ -78,7 +78,7 @@ def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[
 def relaxed_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
     """Return the facts of a request's model. If the dialect is already narrowed to a model, return the dialect's facts.
 
-    If sources disagree about a fact, it is replaced by one that causes no fault (`ModelRow.cautious`).
+    A fact about which sources disagree (`ModelRow.cautious`) is replaced by a value with which no request is rejected.
 
     Args:
         dialect: The profile of the host.

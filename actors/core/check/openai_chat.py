@@ -205,7 +205,7 @@ class OpenAIChat(CompleteMessagesState):
             self.open_call(call.id)
 
     def _check_keys(self, message: dict[str, JsonValue], role: str) -> None:
-        """Report the unknown keys of a message. Called only if it has keys that are unusual for its role."""
+        """Report the unknown keys of a message. Called only if the message has keys that are unusual for its role."""
         known = self.message_keys[role]
         for field in sorted(_FIELDS & (message.keys() - known)):
             self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
@@ -220,7 +220,7 @@ class OpenAIChat(CompleteMessagesState):
             self.fault("OAC-07", "", "the message has no role")
 
     def _begin_message(self, role: str) -> None:
-        """Check that all calls are answered and that `role` may follow, when a message begins that is not a result."""
+        """Begin a message other than a result: check that all calls are answered and that `role` may follow."""
         rules = self.dialect.turns
         if self.answered_calls:
             self.answered_calls = {}

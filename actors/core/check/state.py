@@ -131,14 +131,15 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def usual_messages(self) -> msgspec.json.Decoder[list[Any]] | None:  # Any: each family has its own types
         """A decoder of the messages that are usual in this family, or None.
 
-        It checks the keys and the types of their values, so `check_usual` has less to check than `check_messages`.
+        The decoder checks the keys and the types of their values, so `check_usual` has less to check than
+        `check_messages`.
         """
         return None
 
     def check_usual(self, messages: list[Any]) -> None:  # Any: see `usual_messages`
         """Check messages that `usual_messages` has decoded, and update the state as `check_messages` does.
 
-        The first message or block is 0 if it stands for those that were checked before.
+        If some messages or blocks were already checked, a 0 at the beginning stands for them.
 
         Raises:
             Unusual: A message must be checked by `check_messages`.
@@ -292,7 +293,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-03 long" if long else "ALL-03", path, what, call_id)
 
     def use_id(self, call_id: str) -> None:
-        """Record that an id is used. If it was used before, record a fault."""
+        """Record that an id is used. If the id was used before, record a fault."""
         if call_id in self.new_ids or call_id in self.used_ids:
             self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is already used", call_id)
         self.new_ids[call_id] = None

@@ -50,7 +50,7 @@ _USUAL = msgspec.json.Decoder(list[_Message])
 
 
 class UsualBlocksState(AlternatingTurnsState):
-    """The part of the check state of the family `anthropic` that usual messages change.
+    """The check of usual messages, with the attributes of the `anthropic` check state that these messages change.
 
     Attributes:
         begins_with_thinking: Whether the last message begins with thinking.

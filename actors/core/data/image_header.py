@@ -13,14 +13,14 @@ from binascii import Error
 from typing import NamedTuple
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-_STARTS = (
+_MAGIC_NUMBERS = (
     (_PNG, "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
-_BRANDS = {
+_MP4_BRANDS = {
     b"avif": "image/avif",
     b"avis": "image/avif",
     b"heic": "image/heic",
@@ -31,12 +31,13 @@ _OTHER_IMAGES = ((b"BM", "image/bmp"), (b"II*\0", "image/tiff"), (b"MM\0*", "ima
 READ_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Media types whose headers this module can parse."""
 
-_START = 64  # characters of base64 that are enough to detect a type; a multiple of 4
-_HEADERS = (128, 64 * 1024, 1024 * 1024)
-"""Characters of base64 in which the size is searched. If a search fails, the next number is used, because a JPEG may
-begin with profiles and a thumbnail."""
-_NO_SIZE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length field
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG markers of frames, which contain the size
+_PREFIX_LENGTH = 64  # characters of base64 that are enough to detect a type; a multiple of 4
+_HEADER_LENGTHS = (128, 64 * 1024, 1024 * 1024)
+"""Numbers of leading base64 characters in which the size is searched, one after another. A JPEG may begin with profiles
+and a thumbnail, so its size may be far from the start."""
+_MARKERS_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length field
+# JPEG markers of frames, which contain the size
+_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 class ImageHeader(NamedTuple):
@@ -54,12 +55,12 @@ class ImageHeader(NamedTuple):
 def detect_media_type(label: str, data: str) -> str:
     """Return the media type that the first bytes of base64 `data` identify, or `label` if they identify none.
 
-    A `text/*` label is always returned, because a text may begin with any bytes.
+    A `text/*` label is always returned, because plain text may begin with any bytes.
     """
     if label.startswith("text/"):
         return label
     try:
-        start = b64decode(data[:_START])
+        start = b64decode(data[:_PREFIX_LENGTH])
     except (Error, ValueError):
         return label
     return _media_type_of(start, is_image=label.startswith("image/")) or label
@@ -67,7 +68,7 @@ def detect_media_type(label: str, data: str) -> str:
 
 def read_header(data: str) -> ImageHeader | None:
     """Return the header of a base64 image; None if the type is unknown or the size is missing."""
-    for size in _HEADERS:
+    for size in _HEADER_LENGTHS:
         try:
             header = _parse_header(b64decode(data[:size]))
         except (Error, ValueError):
@@ -101,13 +102,13 @@ def find_damage(media_type: str, data: str) -> str | None:
 
 
 def _media_type_of(first_bytes: bytes, *, is_image: bool) -> str | None:
-    for magic, media_type in _STARTS:
+    for magic, media_type in _MAGIC_NUMBERS:
         if first_bytes.startswith(magic):
             return media_type
     if first_bytes[:4] == b"RIFF" and first_bytes[8:12] == b"WEBP":
         return "image/webp"
-    if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _BRANDS:
-        return _BRANDS[first_bytes[8:12]]
+    if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _MP4_BRANDS:
+        return _MP4_BRANDS[first_bytes[8:12]]
     # two bytes identify an image type only if the label is an image type too
     weak = _OTHER_IMAGES if is_image else ()
     return next((media_type for magic, media_type in weak if first_bytes.startswith(magic)), None)
@@ -152,9 +153,9 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
         marker = raw[at + 1]
         if marker == 0xFF:  # a fill byte before a marker
             at += 1
-        elif marker in _NO_SIZE:
+        elif marker in _MARKERS_WITHOUT_LENGTH:
             at += 2
-        elif marker in _FRAMES:
+        elif marker in _FRAME_MARKERS:
             return _big_endian(raw, at + 7, 2), _big_endian(raw, at + 5, 2)
         elif marker in (0xD9, 0xDA):  # the image ends, or its pixels begin, before any frame header
             return None

@@ -5,7 +5,7 @@ Out: JSON within its size limits, and codes of the lossy conversions. No later s
 
 First, `PlainConversion` turns the value into plain data within a budget: strings stay complete, containers are
 shortened. Then `truncate` cuts strings. `PlainConversion` calls as little foreign code as possible and trusts none of
-it. Removed content and values without a JSON form are replaced by a text in brackets. The result depends on neither
+it. Removed content and values without a JSON form are replaced by text in brackets. The result depends on neither
 hash seeds nor memory addresses: the members of a set are sorted by their JSON, and a set is converted completely or not
 at all.
 
@@ -34,10 +34,10 @@ from actors.core.data.truncate import Gap, SizeLimits, truncate, unused_name
 
 Mark: TypeAlias = Literal[
     "bytes",  # binary data, converted to text or base64
-    "cycle",  # a reference to an enclosing value, replaced by a text
+    "cycle",  # a reference to an enclosing value, replaced by text
     "depth",  # a container that was nested too deeply
     "key",  # a key that was not a string, or contained NUL
-    "not_finite",  # NaN or an infinity, replaced by a text
+    "not_finite",  # NaN or an infinity, replaced by text
     "object",  # a value without a JSON form, replaced by its description
     "repr_failed",  # a value that raised an error when it was read
     "surrogate",  # text with lone surrogates, which were replaced
@@ -82,10 +82,10 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
     """Convert any Python value to at most `limits.max_bytes` of JSON.
 
     `parse` always accepts the result. Iterators are never consumed. Ingesting the parsed result again changes nothing.
+    If the value's own code raises an error, a description of the value takes its place in the result.
 
     Raises:
-        ForeignValue: `plain_only` is True and the value is not plain data. Errors that the value raises are not
-            propagated.
+        ForeignValue: `plain_only` is True and the value is not plain data.
         KeyboardInterrupt: A signal handler raised this or another exception during the conversion.
     """
     marks: set[str] = set()
@@ -254,7 +254,7 @@ class PlainConversion:
     def _first_items(
         self, items: Iterable[Any], size: int, noun: str
     ) -> Iterator[Any]:  # Any: their types are known only at run time
-        """Yield the first items, then a `Gap` with the number of omitted items.
+        """Yield the first items and, if others were omitted, a `Gap` with their number.
 
         `items` may be endless, and `size` may be wrong.
         """
@@ -304,7 +304,7 @@ class PlainConversion:
         except _BudgetExhausted:
             if not outermost:
                 raise
-            # which members were visited depends on the hash seed, so their marks are dropped
+            # the visited members depend on the hash seed, so their marks are dropped
             self._marks.intersection_update(marks)
             return self._record_mark("truncated", f"[set of {size}, cut]")
         finally:
@@ -325,7 +325,7 @@ class PlainConversion:
         return name if name.isascii() else self._sanitise_string(name)
 
     def _plain_buffer(self, source: bytes | bytearray | memoryview) -> str:
-        """Return UTF-8 bytes as text and other bytes as base64, shortened to the length limit of a string."""
+        """Return binary data as text if it is UTF-8, else as base64. Data beyond the length limit of strings is cut."""
         view = memoryview(source)
         size, cap = view.nbytes, self._limits.max_string
         data = bytes(view.cast("B")[:cap]) if view.c_contiguous else view.tobytes()[:cap]
@@ -378,7 +378,7 @@ _GENERIC: Mapping[type, _ContainerReader] = {
 
 
 def _container_reader(kind: type[Any]) -> _ContainerReader | None:  # Any: see `PlainConversion.to_plain`
-    """Return the functions that read containers of this type, or None for other types."""
+    """Return the functions that read containers of this type, or None if the type is not a container."""
     for base, shape in _BUILT_IN.items():
         if issubclass(kind, base):
             return shape

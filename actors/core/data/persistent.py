@@ -1,9 +1,9 @@
 """Define immutable vectors, mappings and texts whose versions share their data.
 
-A chunked vector is an append-only sequence of plain tuples, for histories and logs. The garbage collector visits the
-items of a list on every full collection, but stops tracking tuples that contain only bytes or other untracked values.
-Histories and logs are numerous and idle most of the time. Appending copies at most the last `BLOCK` items. Each time a
-block becomes full, the references to all full blocks are copied too.
+A chunked vector is an append-only sequence of plain tuples, for histories and logs. A process holds many of them, and
+most are idle, so the garbage collector should not visit their items: it visits the items of a list on every full
+collection, but stops tracking tuples that contain only bytes or other untracked values. Appending copies at most the
+last `BLOCK` items. Each time a block becomes full, the references to all full blocks are copied too.
 
 The newest version of a persistent mapping is updated in place, for ledgers and lanes. All versions share one dict,
 which belongs to the newest version. An older version stores the values that its successor overwrote, and reads all
@@ -61,7 +61,7 @@ def item(vector: ChunkedVector[T], index: int) -> T:
 
 
 def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
-    """Return an iterator over the items from index `start` on. It copies at most two blocks."""
+    """Return an iterator over the items from index `start` on. At most two blocks are copied."""
     blocks, rest = vector
     first = start // BLOCK
     if first >= len(blocks):
@@ -70,7 +70,7 @@ def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
 
 
 def up_to(vector: ChunkedVector[T], stop: int) -> ChunkedVector[T]:
-    """Return a vector of the items before index `stop`. It shares its full blocks with the original vector."""
+    """Return a vector of the items before index `stop`. The result shares its full blocks with the original vector."""
     blocks, rest = vector
     last = stop // BLOCK
     if last >= len(blocks):
@@ -120,12 +120,13 @@ class PersistentMap(Generic[K, V]):
         """Return a version with `changes` applied. Values of existing keys are replaced."""
         if not changes:
             return self
+        newer, live = self.__new__(type(self)), self._live
+        newer._newer, newer._undo = None, _EMPTY_UNDO
         # an older version creates a fork; an empty map may be shared, so it is not changed
-        if not self._live:
-            return PersistentMap({**self._as_dict(), **changes})
-        live = self._live
-        newer = self.__new__(type(self))
-        newer._live, newer._newer, newer._undo = live, None, _EMPTY_UNDO
+        if not live:
+            newer._live = {**self._as_dict(), **changes}
+            return newer
+        newer._live = live
         if live.keys().isdisjoint(changes):  # most updates only add keys
             self._undo = dict.fromkeys(changes, UNSET)
         else:
@@ -167,9 +168,10 @@ NOTHING: PersistentMap[Any, Any] = PersistentMap()  # Any: an empty map fits all
 
 
 class Segments(Struct, frozen=True, gc=False):
-    """An immutable text in pieces: first those in `pages`, then the `recent` ones.
+    """An immutable text (UTF-8 bytes) in pieces: first the pieces in `pages`, then the pieces in `recent`.
 
-    `size` is the total number of bytes, `paged` the number of bytes in pages. A page ends at the end of an append.
+    `size` is the total number of bytes, and `paged` the number of bytes in pages. The pieces of one `append` are never
+    split between two pages.
     """
 
     pages: tuple[tuple[bytes, ...], ...] = ()
@@ -189,9 +191,10 @@ class Segments(Struct, frozen=True, gc=False):
         return sum(map(len, self.pages)) + len(self.recent)
 
     def append(self, pieces: Sequence[bytes]) -> "Segments":
-        """Return the text with `pieces` appended: long JSON strings, and the text between them as one piece each.
+        """Return the text with `pieces` appended. Each is a long JSON string, or the text between two long strings.
 
-        The first piece is joined with the last pieces of this text if they are short. A long string stays separate.
+        The first piece is joined with the last pieces of this text if these are short. A long JSON string stays a
+        separate piece.
         """
         size = self.size + sum(map(len, pieces))
         if len(self.recent) >= PAGE:
@@ -202,10 +205,10 @@ class Segments(Struct, frozen=True, gc=False):
         """Return the text with `pieces` appended as they are, without joining them."""
         return Segments(self.pages, (*self.recent, *pieces), self.size + sum(map(len, pieces)), self.paged)
 
-    def prepend(self, piece: bytes) -> "Segments":
-        """Return the text with `piece` added at the beginning."""
-        size = len(piece)
-        return Segments(((piece,), *self.pages), self.recent, self.size + size, self.paged + size)
+    def prepend(self, *pieces: bytes) -> "Segments":
+        """Return the text with `pieces` added at the beginning, without joining them."""
+        size = sum(map(len, pieces))
+        return Segments((pieces, *self.pages), self.recent, self.size + size, self.paged + size)
 
     def splice(self, first: int, last: int, pieces: Sequence[bytes]) -> "Segments":
         """Return the text with the recent pieces from index `first` through index `last` replaced by `pieces`."""
@@ -219,7 +222,7 @@ class Segments(Struct, frozen=True, gc=False):
 
 
 def _append_joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return the recent pieces with `pieces` appended. The first of `pieces` is joined with them as `append` states."""
+    """Return `recent` with `pieces` appended. The first of `pieces` may be joined with the last of `recent`."""
     if not pieces:
         return recent
     grown, first = list(recent), pieces[0]

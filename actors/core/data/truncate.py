@@ -69,8 +69,8 @@ def unused_name(name: str, used: Mapping[str, object], repeats: dict[str, int]) 
 def truncate(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
     """Return the JSON of `value` within the limits. Long strings are cut evenly first, then containers are shortened.
 
-    `is_long` is True if a string exceeds its share of the budget. If so, its strings are cut at once, because encoding
-    the complete value first would probably be wasted.
+    `is_long` is True if a string exceeds its share of the budget. If so, strings are cut at once, because encoding the
+    complete value first would probably be wasted work.
     """
     # without long strings, the budget of `PlainConversion` limits the value, so encoding it is cheap
     if not is_long:
@@ -109,7 +109,7 @@ def _map_strings(value: JsonValue, convert: Callable[[str], str]) -> JsonValue:
 
 
 def _record_size(max_bytes: int, sizes: list[int], text: str) -> str:
-    """Append the bytes of a string's JSON literal, at most `max_bytes`, to `sizes`, and return an empty string."""
+    """Append the size of a string's JSON literal in bytes, at most `max_bytes`, to `sizes`. Return an empty string."""
     sizes.append(max_bytes if len(text) > max_bytes else min(max_bytes, len(quote(text))))
     return ""
 
@@ -131,7 +131,7 @@ def _even_cap(sizes: list[int], total_bytes: int, max_length: int) -> int:
 
 
 def _cut_string(cap: int, marks: set[str], text: str) -> str:
-    """Return `text`. If its JSON literal has more than `cap` bytes, return its start and end around a marker."""
+    """Return `text`, or its start and its end around a marker if its JSON literal has more than `cap` bytes."""
     if len(text) <= cap and len(quote(text)) <= cap:
         return text
     half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2

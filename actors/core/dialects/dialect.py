@@ -2,8 +2,8 @@
 
 The renderer and the independent check (`actors.core.check`) read these records, and docs/reference/rulebook.md is
 generated from them. `actors.core.models.rules` defines the base records of all families. Here, each family narrows the
-base records to its own features. An impossible combination is therefore a type error in a profile, and a one-line error
-message for a table in `actors.toml`.
+base records to its own features. So a profile written in Python with an impossible combination fails type checking, and
+a table in `actors.toml` with an impossible combination is rejected with a one-line message.
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ from actors.core.models.rules import (
     Role,
     TurnRules,
 )
-from actors.core.values.identity import Binding, content_name
+from actors.core.values.identity import Binding, content_digest
 
 Cache: TypeAlias = Literal["off", "default", "long"]
 """The requested lifetime of cached prefixes: `off`, the provider's default, or the longest lifetime (`long`)."""
@@ -46,7 +46,7 @@ class Caching(KeywordOnlyRecord):
     long_lifetime: Literal["none", "ttl", "retention"] = "none"
 
     def accepted_cache(self, cache: Cache, model: ModelFacts) -> Cache:
-        """Return `cache` or, if the host does not accept it for this model, the longest shorter cache lifetime."""
+        """Return `cache`, or the next shorter lifetime that the host accepts for this model."""
         has_marks = self.marks != "none" and model.cache == "host"
         if cache == "off" or not (has_marks or self.cache_key):
             return "off"
@@ -57,7 +57,7 @@ class Caching(KeywordOnlyRecord):
 def lane_key(session: str, binding: Binding) -> str:
     """Return the prompt cache key of a session for a binding: a digest of 32 characters, the same in every process."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)
-    return content_name("\0".join((*parts, binding.backend)))[:32]
+    return content_digest("\0".join((*parts, binding.backend)))[:32]
 
 
 class Profile(KeywordOnlyRecord):
@@ -65,12 +65,12 @@ class Profile(KeywordOnlyRecord):
 
     Args:
         name: The profile's name, as passed to `dialect()`.
-        rules: Prefix of the vendor's own rule ids (`MIS`, `KIM`, `DSK`); empty if the vendor has none. Faults cite
-            these ids instead of the family's.
+        rules: Prefix of the vendor's own rule ids (`MIS`, `KIM`, `DSK`); empty if the vendor has none. Violations are
+            reported under the vendor's ids rather than the family's.
         family: The wire family, which selects the adapter and the rules of the independent check.
         makers: The makers whose models the host serves. Model facts are looked up under these makers.
-        model: The features that the model accepts. In a profile, this describes an unknown model;
-            `actors.core.dialects.narrow.for_model` narrows the profile to one model.
+        model: The features that the model accepts. In a built-in profile, these are the features of an unknown model. A
+            profile that is narrowed to one model has the features of that model.
         narrowed_to: Name of the model to which the profile was narrowed; empty if the profile was not narrowed.
         ids: The rules for call ids and tool names.
         turns: The rules for the order of roles, calls and results.

@@ -18,7 +18,7 @@ from actors.core.data.record import replace
 from actors.core.dialects.dialect import ChatDialect, Dialect, GeminiDialect
 from actors.core.models.facts import Maker, ModelFacts, ModelRow, Overrides, override_facts
 
-# such as `us.anthropic.`; a dot before a digit is a version
+# matches a prefix such as `us.anthropic.`; a dot before a digit belongs to a version number
 _PREFIX = re.compile(r"(?:[a-z][a-z0-9-]*\.)+(?=[a-z])")
 _SUFFIX = re.compile(
     r"(?:[@:\[].*|(?<!claude)-v\d+:\d+|(?<=\d)-v\d+|-20\d\d-?\d\d-?\d\d(?!\d).*|-(?:latest|preview))+$"

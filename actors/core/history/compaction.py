@@ -2,8 +2,8 @@
 
 There are two ways to shorten a history, and neither edits messages in place. The cheap way replaces results by
 placeholders (`ResultsTrimmed`): first long results and the results of calls that were repeated later, then old results
-too if that is not enough. The expensive way replaces turns by a summary that a backend writes (`Compacted`). After
-either, every provider's transcript is rendered again from the start. The ledger keeps every result.
+too if that is not enough. The expensive way replaces turns by a summary that a backend writes (`Compacted`). In both
+cases, every provider's transcript is then rendered again from the start. The ledger keeps every result.
 
     kept verbatim      the last turns (`Compaction.keep_turns`), and always the turn in flight
     boundary           only where a turn begins, so never between a call and its result
@@ -30,30 +30,30 @@ from actors.core.data.record import StoredRecord
 from actors.core.history.history import History, is_removed, packed_messages, shortened_results
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import ToolCallRecord
-from actors.core.log.events import Short
+from actors.core.log.events import TrimReason
 from actors.core.settings.values import Range, is_number, text_range, whole_range, word_range
 from actors.core.values.content import Media, Message, Text, ToolResult
 from actors.core.values.identity import RUNTIME, Binding, CallId, mint, number_of
 from actors.core.values.packed import Packed, pack
 from actors.core.values.stream import Usage
 
-BYTES = 3.5
+DEFAULT_RATIO = 3.5
 """Assumed bytes per token before the first report. English text has about four, code and JSON about three."""
-LEAST, MOST = 1.5, 6.0
-"""Bounds of a plausible number of bytes per token."""
-MEDIA = 1500
+MIN_RATIO, MAX_RATIO = 1.5, 6.0
+"""The smallest and the largest plausible number of bytes per token."""
+MEDIA_TOKENS = 1500
 """Assumed tokens of an image or document, whatever its size in bytes."""
-ANSWER = 1024
+DEFAULT_ANSWER_TOKENS = 1024
 """Assumed tokens of an answer before the first report."""
-SMALL: Final = 256
+MIN_TRIM_BYTES: Final = 256
 """Size in bytes from which a result may be replaced by a placeholder; a smaller result would save too little."""
-AFTER: Final = 0.5
+TARGET_SHARE: Final = 0.5
 """Target size after compaction, as a share of the threshold. It is well below 1, so that the next turn need not compact
 the history again."""
-WORTH: Final = 0.25
+MIN_SAVING: Final = 0.25
 """Minimum saving, as a share of the threshold, for compaction before a turn. Without this minimum, each turn would
 summarise the previous turn if the system prompt and the tools alone come near the threshold."""
-FEW: Final = 1024
+SHORT_SUMMARY_BYTES: Final = 1024
 """Size in bytes up to which a summary is accepted even if it is longer than the messages that it replaces."""
 Windows: TypeAlias = Literal["configured", "listed"]
 
@@ -87,23 +87,23 @@ class ReportedRequest(StoredRecord, frozen=True):
 
 
 class Calibration(Struct):
-    """Averages over the token counts that the provider reported for one binding.
+    """The averages of the token counts reported for one binding, for estimates.
 
-    A calibration is mutable, because all sessions of a runtime share it.
+    The object is mutable, because all sessions of a runtime share it.
 
     Args:
         ratio: Bytes per token. Each report moves this ratio half of the way to the reported ratio.
         answer: Tokens of the longest answer. This maximum decays with each report.
     """
 
-    ratio: float = BYTES
-    answer: int = ANSWER
+    ratio: float = DEFAULT_RATIO
+    answer: int = DEFAULT_ANSWER_TOKENS
     _has_report: bool = False
 
     def record_report(self, size: int, usage: Usage) -> None:
         """Update the averages with a provider's report about a request of `size` bytes."""
         if usage.input_tokens:
-            seen = min(max(size / usage.input_tokens, LEAST), MOST)
+            seen = min(max(size / usage.input_tokens, MIN_RATIO), MAX_RATIO)
             self.ratio += (seen - self.ratio) / 2
         if usage.output_tokens:
             before = self.answer * 15 // 16 if self._has_report else 0
@@ -131,7 +131,7 @@ def estimate_tokens(
     The cost of the estimate grows with the number of messages since the last request.
 
     Args:
-        history, ledger: The content of the request.
+        history, ledger: The messages and the tool results of the request.
         last_report: The report of the last request; ignored if the request had another binding.
         binding: The binding of the request.
         preamble: Bytes that every request contains, such as the system prompt and the tools.
@@ -155,17 +155,17 @@ def message_tokens(history: History, ledger: Ledger, ratio: float, start: int = 
         media += _media_count(packed)
     calls = [call.id for message in history.since(start) for call in message.calls]
     untrimmed = [call_id for call_id in calls if call_id not in shortened_results(history)]
-    return size / ratio + media * MEDIA + result_tokens(untrimmed, ledger, ratio)
+    return size / ratio + media * MEDIA_TOKENS + result_tokens(untrimmed, ledger, ratio)
 
 
 def result_tokens(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> float:
-    """Return the estimated tokens of these calls' results, before any of them is shortened."""
+    """Return the estimated tokens of these calls' results at full length, even if some of them are shortened."""
     size, media = 0, 0
     for call_id in calls:
         if (answer := ledger._answer(call_id)) is not None:
             size += len(answer[0])
             media += len(answer[2])
-    return size / ratio + media * MEDIA
+    return size / ratio + media * MEDIA_TOKENS
 
 
 class Compaction(StoredRecord, frozen=True):
@@ -196,7 +196,7 @@ COMPACTION_RANGES: Final[Mapping[str, Range]] = {
         "a share of the window above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1, float
     ),
     "keep_turns": whole_range("a whole number of at least 0", 0),
-    "large_result_bytes": whole_range(f"a whole number of at least {SMALL}", SMALL),
+    "large_result_bytes": whole_range(f"a whole number of at least {MIN_TRIM_BYTES}", MIN_TRIM_BYTES),
     "attachments": whole_range("a whole number of at least 0", 0),
     "summarizer": text_range("the name of a backend", 200),
     "windows": word_range(get_args(Windows)),
@@ -238,7 +238,10 @@ def turn_starts(messages: Sequence[Message]) -> list[int]:
 
 
 def _is_added_within_turn(messages: Sequence[Message], answer_index: int, index: int) -> bool:
-    """Return True if the turn of the answer at `answer_index` continues after the message at `index`."""
+    """Return True if the message at `index` is inside the turn of the answer at `answer_index`.
+
+    This is the case if the next answer belongs to the same turn.
+    """
     if answer_index < 0 or not messages[answer_index].turn:
         return False
     later = next((each for each in messages[index:] if each.role == "assistant"), None)
@@ -272,7 +275,7 @@ def last_batch_index(messages: Sequence[Message]) -> int:
 
 def repeated_results(
     messages: Sequence[Message], history: History, ledger: Ledger
-) -> Iterator[tuple[CallId, Short]]:
+) -> Iterator[tuple[CallId, TrimReason]]:
     """Yield (call id, `repeated`) for each call that the model repeated later, if both calls have results."""
     again: set[tuple[str, bytes]] = set()
     for message in reversed(messages):
@@ -280,21 +283,21 @@ def repeated_results(
             if (size := _real_result_bytes(ledger.get(call.id))) is None:
                 continue
             what = call.name, bytes(call.json)
-            if what in again and size >= SMALL and call.id not in shortened_results(history):
+            if what in again and size >= MIN_TRIM_BYTES and call.id not in shortened_results(history):
                 yield call.id, "repeated"
             again.add(what)
 
 
 def long_results(
-    messages: Sequence[Message], history: History, ledger: Ledger, min_bytes: int, reason: Short
-) -> Iterator[tuple[CallId, Short]]:
+    messages: Sequence[Message], history: History, ledger: Ledger, min_bytes: int, reason: TrimReason
+) -> Iterator[tuple[CallId, TrimReason]]:
     """Yield (call id, `reason`) for each call whose result has at least `min_bytes` bytes."""
     for message in messages:
         for call in message.calls:
             size = _real_result_bytes(ledger.get(call.id))
             if (
                 size is not None
-                and size >= max(min_bytes, SMALL)
+                and size >= max(min_bytes, MIN_TRIM_BYTES)
                 and call.id not in shortened_results(history)
             ):
                 yield call.id, reason
@@ -302,14 +305,18 @@ def long_results(
 
 def results_to_trim(
     history: History, ledger: Ledger, settings: Compaction, *, include_small: bool, before: int
-) -> dict[CallId, Short]:
-    """Return the results to replace by placeholders: the calls in the first `before` messages, each with the reason.
+) -> dict[CallId, TrimReason]:
+    """Choose the results to replace by placeholders, among the calls in the first `before` messages.
 
-    Long and repeated results are always included. With `include_small`, every result of at least `SMALL` bytes is
-    included.
+    Return the id of each call with the reason for its placeholder.
+
+    Long and repeated results are always included. With `include_small`, every result of at least `MIN_TRIM_BYTES` bytes
+    is included.
     """
     messages = history.since(0)
-    found = dict(long_results(messages[:before], history, ledger, SMALL, "old")) if include_small else {}
+    found = (
+        dict(long_results(messages[:before], history, ledger, MIN_TRIM_BYTES, "old")) if include_small else {}
+    )
     found |= long_results(messages[:before], history, ledger, settings.large_result_bytes, "large")
     within = {call.id for message in messages[:before] for call in message.calls}
     found |= {each: why for each, why in repeated_results(messages, history, ledger) if each in within}
@@ -344,7 +351,7 @@ def possible_savings(
 def is_summary_longer(text: str, history: History, ledger: Ledger, stop: int) -> bool:
     """Return True if a summary is longer than the first `stop` messages, which it would replace."""
     size = len(text.encode("utf-8", "replace"))
-    return size > FEW and size > message_tokens(history.upto(stop), ledger, 1.0)
+    return size > SHORT_SUMMARY_BYTES and size > message_tokens(history.upto(stop), ledger, 1.0)
 
 
 # ---- summaries
@@ -359,7 +366,12 @@ no tool, and answer with the summary alone.]"""
 
 
 class SummaryScope(Struct, frozen=True):
-    """The content that a summary replaces: tool names of real results, by call id, and the user's attachments."""
+    """The results and attachments that a summary replaces.
+
+    Args:
+        results: The name of the tool for each call whose real result is replaced, by call id.
+        media: The images and documents in the replaced user messages, in order.
+    """
 
     results: Mapping[CallId, str]
     media: tuple[Media, ...]
@@ -373,7 +385,7 @@ def summary_instruction() -> Packed:
 def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
     """Return the content that a summary of the first `stop` messages replaces.
 
-    If one of these messages is an earlier summary, the scope includes the results that it replaced.
+    If one of these messages is an earlier summary, the scope includes the results that the earlier summary replaced.
     """
     messages = history.since(0)
     visible = {call.id for message in messages[stop:] for call in message.calls}
@@ -391,13 +403,14 @@ def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
 def summary_message(text: str, scope: SummaryScope, settings: Compaction) -> Packed:
     """Return the message that replaces the summarised messages in the history.
 
-    It contains the summary, the ids of real results that the summary does not name, and the newest attachments.
+    The message contains the summary, the ids of real results that the summary does not name, and the newest
+    attachments.
     """
     lines = [f"{SUMMARY}\n{text.strip()}"]
     mentioned = mentioned_ids(text)
     if missing := {each: tool for each, tool in scope.results.items() if each not in mentioned}:
-        listed = "; ".join(f"{tool}: {', '.join(ids)}" for tool, ids in _ids_by_tool(missing))
-        lines.append(f"[Results it stands for. {listed}.]")
+        listed = "; ".join(f"{tool} ({', '.join(ids)})" for tool, ids in _ids_by_tool(missing))
+        lines.append(f"[Tool results replaced by this summary: {listed}.]")
     kept = scope.media[-settings.attachments :] if settings.attachments else ()
     if omitted := scope.media[: len(scope.media) - len(kept)]:
         kinds = ", ".join(sorted({media.media_type for media in omitted}))

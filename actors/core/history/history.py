@@ -1,7 +1,7 @@
 """Define the history: an immutable sequence of messages, stored as packed bytes and decoded on each read.
 
-The packed messages are in a chunked vector. The garbage collector has nothing to visit in them, however long the
-conversation is.
+The packed messages are in a chunked vector, whose items the garbage collector does not visit, so a long conversation
+does not slow it down.
 
 The history also records the positions at which turns ended, so that it can be rewound to the end of a turn. A position
 counts the messages of the current history: a summary shifts later positions and removes positions inside its range.
@@ -29,7 +29,7 @@ from actors.core.data.persistent import (
 from actors.core.data.record import ConstructorMeta, from_fields, reduce_fields, replace
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.log.call_events import ToolCallRecord
-from actors.core.log.events import Short
+from actors.core.log.events import TrimReason
 from actors.core.normalize import import_transcript, normalize
 from actors.core.normalize.settle import PositionedMessage
 from actors.core.values.content import Message, ToolResult
@@ -40,10 +40,10 @@ from actors.errors import CanonicalFault
 
 
 class TurnEnd(Struct, frozen=True, gc=False):
-    """The end of a turn: the length of the history and the number of call ids used. Turn 0 is the session's opening.
+    """The end of a turn: the length of the history and the number of call ids used until then.
 
-    A struct rather than a named tuple, because the garbage collector would track named tuples and the tuples around
-    them.
+    Turn 0 is the session's opening. This class is a struct, because the garbage collector would track named tuples and
+    the tuples that contain them.
     """
 
     turn: int
@@ -60,7 +60,7 @@ CallRanges: TypeAlias = tuple[tuple[int, int], ...]
 """A set of call numbers as sorted, disjoint ranges. A range includes both of its numbers."""
 
 
-def with_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
+def with_turn_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
     """Return `ends` with the end of a turn appended."""
     return append(ends, (end,))
 
@@ -103,7 +103,7 @@ def _remaining_ends(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
 
 
 def unreachable_reason(ends: TurnEnds, turn: int, turn_count: int) -> str:
-    """Return the reason why a history cannot be rewound to `turn`, and the nearest turns to which it can be rewound.
+    """Return a message about why a history cannot be rewound to `turn`, with the nearest turns that can be reached.
 
     `turn_count` is the number of turns so far.
     """
@@ -119,7 +119,7 @@ def unreachable_reason(ends: TurnEnds, turn: int, turn_count: int) -> str:
 
 
 def add_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
-    """Return `ranges` with another range added. Ranges that it overlaps or touches are merged with it."""
+    """Return `ranges` with the range `first` to `last` added. Ranges that overlap or touch the new one are merged."""
     if last < first:
         return ranges
     before = [each for each in ranges if each[1] < first - 1]
@@ -128,7 +128,7 @@ def add_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
 
 
 def contains_call(ranges: CallRanges, call_id: CallId) -> bool:
-    """Return True if the call's number is in one of the ranges. An id that no session assigned is in no range."""
+    """Return True if the call's number is in one of the ranges; False for an id that is not canonical."""
     if not ranges:
         return False
     number = number_of(call_id)
@@ -143,19 +143,22 @@ def _current_result(record: ToolCallRecord) -> ToolResult | None:
     return record.completion or record.late
 
 
-class _PublicSequence(ConstructorMeta, ABCMeta):
+class _SequenceMeta(ConstructorMeta, ABCMeta):
     """The metaclass of stored values that are also sequences."""
 
 
 class History(
-    Sequence[Message], Struct, frozen=True, gc=False, eq=False, init=False, metaclass=_PublicSequence
+    Sequence[Message], Struct, frozen=True, gc=False, eq=False, init=False, metaclass=_SequenceMeta
 ):
-    """An immutable sequence of messages, oldest first, in normal form (`actors.core.normalize`).
+    """An immutable sequence of messages in normal form, oldest first.
 
+    In normal form, tool calls are only in assistant messages, each with a unique id and an object as arguments.
     `History(messages, ledger)` normalizes messages of any shape. If a result has no call, but `ledger` knows the call,
-    the call is restored. `append` returns a longer history. The stored messages contain no results; results found in
-    the messages are in the history's own `ledger`. Iteration inserts the results after each group of calls, with a
-    `pending` result for a running call. `since` returns the stored messages without results.
+    the call is restored. `append` returns a longer history.
+
+    The stored messages contain no results; results found in the messages are in the history's own `ledger`. Iteration
+    inserts the results after each group of calls, with a `pending` result for a running call. `since` returns the
+    stored messages without results.
     """
 
     _packed: ChunkedVector[Packed]
@@ -166,7 +169,7 @@ class History(
     """The repairs and losses of the import."""
     system: str | None
     """The system prompt of the imported transcript; None if the transcript has none."""
-    _short: PersistentMap[CallId, Short]
+    _short: PersistentMap[CallId, TrimReason]
     """The results that transcripts replace by placeholders: call ids with reasons. The ledger keeps the results."""
     _removed: CallRanges
     """The calls removed by rewinds. The ledger records their late results, but no transcript contains them."""
@@ -179,7 +182,7 @@ class History(
         return from_packed(given, tuple(map(pack, given)), ledger)
 
     def append(self, *messages: Message, ledger: Ledger = NO_CALLS) -> "History":
-        """Return the history with these messages appended. They may have any shape and are normalized."""
+        """Return the history with these messages appended. The messages may have any shape; they are normalized."""
         if not messages:
             return self
         # `map` is lazy: the earlier messages are unpacked only if normalizing the new ones needs them.
@@ -236,9 +239,10 @@ class History(
 
 
 def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> History:
-    """Return a history with these messages, whatever their shape is.
+    """Return a history with these messages, which may have any shape and are normalized.
 
-    `packed` contains each message in packed form, for reuse if normalization does not change the message.
+    `packed` contains the same messages in packed form. Messages that normalization does not change need not be packed
+    again.
     """
     normal, own, report = normalize(messages, ledger)
     known = dict(zip(map(id, messages), packed, strict=True))
@@ -262,7 +266,7 @@ def packed_messages(history: History, start: int = 0) -> Iterator[Packed]:
     return from_index(history._packed, start)
 
 
-def shortened_results(history: History) -> PersistentMap[CallId, Short]:
+def shortened_results(history: History) -> PersistentMap[CallId, TrimReason]:
     """Return the results that transcripts replace by placeholders: each call id with the reason."""
     return history._short
 
@@ -310,7 +314,7 @@ def is_removed(history: History, call_id: CallId) -> bool:
     return contains_call(history._removed, call_id)
 
 
-def shorten(history: History, results: Iterable[tuple[CallId, Short]]) -> History:
+def shorten(history: History, results: Iterable[tuple[CallId, TrimReason]]) -> History:
     """Return the history with placeholders in place of these results. Each pair is a call id and the reason."""
     return replace(history, _short=history._short.update(dict(results)))
 

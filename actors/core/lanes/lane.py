@@ -46,7 +46,7 @@ def run_slices(slices: Slices[T]) -> T:
 class Lane(Struct, frozen=True, gc=False):
     """One version of a session's transcript for a binding: its render state, check state and encoded messages.
 
-    `_segments` does not contain the bytes that close the last message.
+    The encoded messages do not include the bytes that close the last message.
     """
 
     _state: RenderState
@@ -67,7 +67,7 @@ class Rendered(Struct, frozen=True, gc=False):
         report: The decisions of the render.
         dialect: The dialect of the transcript.
         system: The system prompt that was imported with the history; None if no system prompt was imported.
-        begins: The epoch that begins with this request, logged before the request; None if no epoch begins.
+        new_epoch: The epoch that begins with this request, logged before the request; None if no epoch begins.
     """
 
     lane: Lane
@@ -76,7 +76,7 @@ class Rendered(Struct, frozen=True, gc=False):
     _closing: bytes  # the bytes that close the last message
     _before: int  # the number of bytes of the lane that were already sent
     system: str | None = None
-    begins: EpochBegan | None = None
+    new_epoch: EpochBegan | None = None
 
     @property
     def _segments(self) -> Segments:
@@ -98,7 +98,7 @@ def empty_lane(dialect: Dialect, epoch_start: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
 
     The first `epoch_start` messages were imported. Their reasoning and provider-specific parts are not replayed,
-    because these were bound to a prefix that this lane never sent.
+    because they are bound to a prefix that this lane never sent.
     """
     return Lane(RenderState(epoch_start=epoch_start), Segments(), initial_state(dialect))
 
@@ -106,10 +106,10 @@ def empty_lane(dialect: Dialect, epoch_start: int = 0) -> Lane:
 def begin_epoch(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
     """Return the lane at the beginning of an epoch: it is empty again, but all calls keep their ids.
 
-    `epoch_start` is the number of messages in the history. Their reasoning and provider-specific parts were bound to
-    the old prefix and are not replayed, with two exceptions. Plain-text reasoning is replayed, because it is not bound
-    and some providers require it (DSK-05, KIM-03). If the epoch begins because of a refused attachment, both kinds are
-    replayed unless the dialect binds reasoning to the prefix.
+    `epoch_start` is the number of messages in the history. The reasoning and the provider-specific parts of these
+    messages were bound to the old prefix and are not replayed, with two exceptions. Plain-text reasoning is replayed,
+    because it is not bound and some providers require it (DSK-05, KIM-03). If a refused attachment caused the epoch,
+    reasoning and provider-specific parts are replayed unless the dialect binds reasoning to the prefix.
     """
     old = lane._state
     if event.reason == "media" and dialect.reasoning.binding != "prefix":
@@ -137,8 +137,8 @@ def advance(
     The result depends only on the arguments. Faults that the check finds are reported in the result, not raised.
 
     Raises:
-        CanonicalFault: The lane belongs to another dialect family, or it has rendered more messages than the history
-            has. The second case follows a shortening of the history; call `begin_epoch` first.
+        CanonicalFault: The lane belongs to another dialect family; or it has rendered more messages than the history
+            has, because the history was shortened and `begin_epoch` was not called.
     """
     return run_slices(advance_in_slices(lane, history, ledger, dialect, encoder, target))
 
@@ -204,8 +204,8 @@ def _write_in_slices(lane: Lane, walk: RenderWalk, *, strict: bool) -> Slices[tu
 def refusal_report(rendered: Rendered, why: str, rule: str | None) -> Report:
     """Return the report of a request that its provider refused, with the message `why` as the only fault.
 
-    The fault contains the canonical ids of the calls whose wire ids occur in the message. Its class is that of `rule`,
-    or `Fault` itself if the rule is unknown.
+    The fault contains the canonical ids of the calls whose wire ids occur in the message. It has the fault class of
+    `rule`, or is a plain `Fault` if the rule is unknown.
     """
     from actors.core.rulebook import FAULTS, RULES  # imported here, because refusals are rare
 

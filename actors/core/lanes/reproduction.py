@@ -93,7 +93,7 @@ def _broken_rules(body: JsonValue, dialect: Dialect) -> set[str]:
 
 
 class _Redactor(Struct):
-    """Redacts content, and remembers it, so that quotations of it in error messages can be redacted too."""
+    """Redacts a request. Redacted texts are remembered, so that error messages that quote them can be redacted too."""
 
     ids: dict[str, str] = {}
     texts: set[str] = field(default_factory=set[str])
@@ -168,7 +168,7 @@ def _minimise(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonVal
 
 
 def _smaller_values(value: JsonValue) -> Iterator[JsonValue]:
-    """Yield copies of a value without one of its parts. Copies without large parts come first."""
+    """Yield copies of a value, each without one part of it. Copies that lack large parts come first."""
     if isinstance(value, list):
         size = len(value)
         while size > 0:

@@ -18,7 +18,7 @@ Reason: TypeAlias = Literal[
 """The reason for a synthetic result. The list is closed."""
 # Reasons that leave it unknown whether the call took effect.
 _UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})
-Gap: TypeAlias = Reason | Literal["running"]
+MissingReason: TypeAlias = Reason | Literal["running"]
 """The reason why a call has no result. `running` is derived from the ledger and occurs in no event."""
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
 """The side effects of a tool. A `pure` tool has none. With an `idempotent` tool, repeating a call with the same
@@ -176,10 +176,11 @@ class ToolCallRecord(StoredRecord, frozen=True):
     def status(self) -> Status:
         """The call's status: `pending`, `complete`, `error`, `cancelled` or `unknown`.
 
-        A real completion determines the status (REQ-915-048). A call without a real completion is `pending` while it
-        may still complete. After that, it is `unknown` if it may have taken effect (its reason is `lost` or
-        `outcome_unknown`), and `cancelled` otherwise.
+        If the call has a real completion, the call has the status of its result. A call without a real completion is
+        `pending` while it may still complete. After that, it is `unknown` if it may have taken effect (its reason is
+        `lost` or `outcome_unknown`), and `cancelled` otherwise.
         """
+        # REQ-915-048 determines the status of a result
         if (completion := self.completion) is not None:
             return completion.status
         if self.cancelled is None and self.sealed is None:
@@ -187,7 +188,7 @@ class ToolCallRecord(StoredRecord, frozen=True):
         return "unknown" if self.reason in _UNKNOWN else "cancelled"
 
     @property
-    def reason(self) -> Gap | None:
+    def reason(self) -> MissingReason | None:
         """The reason why the call has no result from its tool; None if the tool completed the call.
 
         The reason of a sent synthetic result takes precedence over `denied`, and `denied` over the reason of a

@@ -38,7 +38,7 @@ def encode_event(event: LogEvent) -> bytes:
 
 _RECORD, _MESSAGE = msgpack.Decoder(LogRecord), msgpack.Decoder(Message)
 _ENCODER, _RAW = msgpack.Encoder(), json.Decoder(Raw)
-_BEGINS: Mapping[object, bytes] = {
+_FIRST_BYTES: Mapping[object, bytes] = {
     Quoted: b'"',
     Quoted | None: b'"',
     JsonObject: b"{",
@@ -48,13 +48,13 @@ _BEGINS: Mapping[object, bytes] = {
 }
 """The first byte that the JSON in a field must have, by the field's type; empty if any JSON is valid."""
 _PACKED = (Packed, Packed | None)
-_HOLDS_MORE = (
-    *(*_BEGINS, *_PACKED, Binding, ProviderState | None, End | None),
+_CHECKED_TYPES = (
+    *(*_FIRST_BYTES, *_PACKED, Binding, ProviderState | None, End | None),
     *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
     *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
 """Field types that need checks in addition to those of msgspec."""
-Check: TypeAlias = Callable[[Any], Any]  # Any: each check takes another field's type
+Check: TypeAlias = Callable[[Any], Any]  # Any: each check is for one field type
 
 
 def decode_event(record: bytes) -> LogEvent:
@@ -73,7 +73,7 @@ def decode_event(record: bytes) -> LogEvent:
 
 
 def _decode_strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
-    """Decode bytes, but reject them if encoding the result again yields different bytes, as with a missing field."""
+    """Decode bytes. Reject them if encoding the result yields other bytes, for example because a field was missing."""
     record = decoder.decode(data)
     if _ENCODER.encode(record) != data:
         raise ValueError(f"its bytes differ from the bytes that version {VERSION} writes for this event")
@@ -91,14 +91,14 @@ def _check_record(record: F) -> F:
 @lru_cache(maxsize=256)
 def _field_checks(cls: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
     """Return the name and the check of each field that needs a check in addition to those of msgspec."""
-    return tuple((item.name, _type_check(item.type)) for item in fields(cls) if item.type in _HOLDS_MORE)
+    return tuple((item.name, _type_check(item.type)) for item in fields(cls) if item.type in _CHECKED_TYPES)
 
 
 def _type_check(hint: Any) -> Check:  # Any: no type covers all annotations
     if hint is Binding:
         return intern_binding
-    if hint in _BEGINS:
-        return partial(_check_json, prefix=_BEGINS[hint])
+    if hint in _FIRST_BYTES:
+        return partial(_check_json, prefix=_FIRST_BYTES[hint])
     if hint in _PACKED:
         return _check_packed
     if get_origin(hint) is tuple:
@@ -164,8 +164,8 @@ def _find_invalid_value(
             return f"{path}{below[len(items)][0]}: missing".removeprefix(".")
     try:
         typed: Any = msgpack.decode(msgpack.encode(value), type=hint)
-        if hint in _BEGINS and typed is not None:
-            _check_json(typed, _BEGINS[hint])
+        if hint in _FIRST_BYTES and typed is not None:
+            _check_json(typed, _FIRST_BYTES[hint])
         elif hint in _PACKED and typed is not None:
             decoded = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
             if (found := _find_invalid_value(Message, decoded, path)) is not None:
@@ -177,7 +177,7 @@ def _find_invalid_value(
 
 
 def _record_type(hint: Any, value: Any) -> type[StoredRecord] | None:  # Any: no type covers all annotations
-    """Return the class, among those that `hint` allows, whose tag `value` has; None if there is none."""
+    """Return the record class that `hint` allows and whose tag `value` has; None if there is no such class."""
     items: list[object] = value  # used only if `value` is a list
     tag = items[0] if isinstance(value, list) and items else None
     types = [

@@ -28,7 +28,7 @@ from actors.core.data.jsonio import JsonObject
 from actors.core.data.record import StoredRecord
 from actors.core.log.call_events import CallEvent, EventBase, Reason, ToolCallRecord
 from actors.core.schemas.repair import Repair
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.labels import Metadata
 from actors.core.settings.spending import Budget, SessionUsage
 from actors.core.values.identity import Binding, CallId
@@ -42,7 +42,7 @@ VERSION: Final = 1
 EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured", "media", "rewind"]
 """The reason why a lane, a session's transcript for one binding, is rendered again from the start."""
 
-Short: TypeAlias = Literal["repeated", "large", "old"]
+TrimReason: TypeAlias = Literal["repeated", "large", "old"]
 """The reason why a placeholder replaces a result: its call was repeated later, it is long, or space was needed."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
@@ -76,7 +76,7 @@ class AskStarted(EventBase, frozen=True):
 
     ask: int
     message: Packed
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     key: AskKey | None = None
 
 
@@ -98,7 +98,7 @@ class OmittedParameter(StoredRecord, frozen=True):
     """A parameter that a request omits because the provider rejected it.
 
     Args:
-        name: The parameter's name (`actors.adapters.settings`).
+        name: The name of a setting, such as `temperature`, or of a group of request fields, such as `cache`.
         only_value: True if the provider rejected only the value; False if it does not support the parameter.
     """
 
@@ -219,7 +219,9 @@ class ApprovalDecided(EventBase, frozen=True):
 
 
 class TurnPaused(EventBase, frozen=True):
-    """A turn waits for its caller. All other calls of the turn's batch have ended.
+    """A turn is paused: it waits for results or approvals from its caller.
+
+    All other calls of the turn's batch have ended.
 
     Args:
         turn: Number of the turn.
@@ -311,7 +313,7 @@ class ResultsTrimmed(EventBase, frozen=True):
         results: The calls of the results, each with the reason for its placeholder.
     """
 
-    results: tuple[tuple[CallId, Short], ...]
+    results: tuple[tuple[CallId, TrimReason], ...]
 
 
 class Compacted(EventBase, frozen=True):
@@ -345,8 +347,8 @@ class EpochBegan(EventBase, frozen=True):
         reason: The reason code.
         plain: True if the epoch renders tool calls as text.
         detail: The reason as text for people.
-        media: Names (`content_name`) of attachments that the provider rejected. A note replaces each of them in this
-            lane; the history and the ledger keep them.
+        media: SHA-256 digests of the attachments that the provider rejected. A note replaces each of them in this lane;
+            the history and the ledger keep them.
     """
 
     binding: Binding
@@ -422,7 +424,7 @@ class Opened(EventBase, frozen=True):
         budget: The session's own budget; None for none.
         preamble: The same digest as in `Configured`.
         parent_key: The `key` of the parent session if the session is a subagent's; empty otherwise.
-        title, metadata: Data that the host program shows in its lists of sessions.
+        title, metadata: Data that the application shows in its lists of sessions.
     """
 
     session: str

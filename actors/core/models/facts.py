@@ -34,38 +34,39 @@ class ModelFacts(KeywordOnlyRecord):
         chat_tools: When Chat Completions accepts function tools: at any effort (`always`), without an explicit effort
             other than `none` (`without_effort`), only with the explicit effort `none` (`effort_none`), or `never`. The
             Responses API always accepts them.
-        sampling: When `temperature` and `top_p` are accepted. A setting that is not accepted is omitted and reported as
-            a loss.
+        sampling: When `temperature` and `top_p` are accepted: `always`, only in requests `without_thinking`, or
+            `never`. A setting that is not accepted is omitted and reported as a loss.
         efforts: The accepted effort levels, from the lowest to the highest. Any other level is replaced by the nearest
-            accepted level. An empty tuple means that the model has no effort setting. None means that the levels are
-            unknown, so that any level is passed on.
-        default_effort: The effort of a request without the setting; empty if unknown.
+            accepted level. If it is empty, the model has no effort setting. If it is unknown (None), any level is
+            sent.
+        default_effort: The effort of a request without the setting.
         thinking: The accepted values of `thinking.type`: `adaptive`, `enabled` (with a token budget, if the host has
-            budgets), `disabled`, `between_tools`.
+            budgets), `disabled`, `between_tools` (only between tool calls). If it is empty, the setting is not sent.
         thinks_by_default: Whether the model thinks if the request does not mention thinking.
-        forced_choice: When a forced tool choice is accepted.
-        named_choice: Whether one tool may be forced by its name; otherwise any tool is forced, and the loss is
-            reported.
+        forced_choice: When a forced tool choice is accepted: `always`, only in requests `without_thinking`, or `never`.
+        named_choice: Whether a tool choice may name the tool; otherwise the model must call a tool, but chooses which
+            one, and the loss is reported.
         stops: Whether stop sequences are accepted.
         schema_output: Whether a JSON Schema for the answer is accepted.
-        cache: How a longer-lived prompt cache is requested: in the host's way (`host`), by `prompt_cache_retention`
+        cache: How a longer-lived prompt cache is requested: as the host documents (`host`), by `prompt_cache_retention`
             (`retention`), by `prompt_cache_options` (`options`), or not at all (`automatic`). `none` also forbids cache
             marks.
-        cache_minimum: The minimum number of tokens of a cached prefix; 0 if unknown.
-        image_side: The maximum size of an image's longer side, in pixels; None if no limit is known.
+        cache_minimum: The minimum number of tokens of a cached prefix.
+        image_side: The maximum size of an image's longer side, in pixels.
         many_images: The maximum number of images in a request for which `image_side` applies. In a request with more
             images, `many_images_side` applies.
         many_images_side: The maximum size of an image's longer side in a request with more than `many_images` images,
-            in pixels; None if no limit is known.
-        image_bytes: The maximum size of an image as base64, in bytes; None if the host's limit applies.
-        image_count: The maximum number of images in a request; None if the host's limit applies.
+            in pixels.
+        image_bytes: The maximum size of an image as base64, in bytes. If it is unknown, the host's limit applies.
+        image_count: The maximum number of images in a request. If it is unknown, the host's limit applies.
         reasoning: The assistant messages that are sent back with reasoning: those for which the host requires it
-            (`host`), those that have reasoning (`own`), those and all messages with calls (`with_calls`), or `every`
-            message. If a message has no reasoning, a placeholder is sent.
+            (`host`), those that have reasoning (`own`), those with reasoning or calls (`with_calls`), or `every`
+            message. If such a message has no reasoning, a placeholder is sent.
         native_ids: Whether the model's own call ids are sent back to it, even if the host's profile forbids this
             (GEM-09).
         property_keys: A regular expression that must match each property key in a tool's schema completely. A key that
-            does not match is renamed in the schema, and renamed back in calls (ANT-57). None if any key is accepted.
+            does not match is renamed in the schema, and renamed back in calls (ANT-57). If it is unknown, any key is
+            sent.
         budgets: Whether thinking is limited by a token budget (Gemini before generation 3).
         display: Whether the request may set how thinking is displayed.
         verbosity: Whether the request may set the length of the answer.

@@ -33,8 +33,8 @@ class Ids(KeywordOnlyRecord):
     """The rules for call ids and tool names.
 
     Args:
-        style: The format of generated ids (REQ-915-018 to -021). With `none`, the protocol pairs calls and results by
-            position, and only native ids are sent, if `native_passthrough` allows it.
+        style: The format of generated ids. With `none`, the protocol pairs calls and results by position, and only
+            native ids are sent, if `native_passthrough` allows it.
         pattern: A regular expression that matches every generated id completely.
         max_len: The maximum length of a generated id, in characters.
         accepted: A regular expression for the ids that the host accepts, if it accepts more than `pattern`.
@@ -43,7 +43,7 @@ class Ids(KeywordOnlyRecord):
         tool_name_pattern: A regular expression that matches every tool name completely, in `tools` and in the history.
     """
 
-    style: IdStyle
+    style: IdStyle  # the formats of REQ-915-018 to -021
     pattern: str
     max_len: int
     tool_name_pattern: str
@@ -199,16 +199,16 @@ class RequestRules(KeywordOnlyRecord):
         named_choice: Whether one tool may be forced by its name; otherwise any tool is forced and the loss is reported.
         sampling: Whether sampling settings are accepted; otherwise they are omitted and the loss is reported.
         max_temperature: The maximum temperature; a higher temperature is omitted and the loss is reported.
-        top_p: Whether `top_p` is accepted together with a temperature (`beside`) or only `alone`; otherwise it is
-            omitted and the loss is reported.
+        top_p: `beside` if `top_p` may be sent together with a temperature. `alone` if only one of the two may be sent;
+            `top_p` is then omitted and the loss is reported.
         output: The best way to require an output format: a schema in the request, a forced output tool, or an
             instruction.
         output_beside_tools: Whether a request may combine an output schema with tools; otherwise an instruction is
             used.
         output_schema: Requirements on an output schema. With `closed`, the schema must close every object and may not
             contain bounds, recursion or open objects. With `filled`, each object must also have properties.
-        unsupported_settings: Settings for which the wire family has a field (`actors.core.settings.table`),
-            but which the host does not accept. They are omitted and the loss is reported.
+        unsupported_settings: Settings for which the wire family has a field, but which the host does not accept. They
+            are omitted and the loss is reported.
         max_stops: The maximum number of stop sequences; 0 if the setting does not exist. Further sequences are omitted
             and the loss is reported.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.

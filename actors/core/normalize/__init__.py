@@ -5,15 +5,15 @@ a JSON object as arguments. The history contains no results: the ledger contains
 and the log rely on this, so all repairs are in this package and run once. `settle` moves every block to a message of
 its own role, and gives every call a unique id. `pairing` gives every result its call; unmatched results become text.
 
-Every `History` that is built from messages is normalized here, whether they come from `from_wire`, `open`, a compaction
-or the host program.
+Every `History` that is built from messages is normalized here, whether the messages come from `from_wire`, `open`, a
+compaction or the application.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from actors.core.ledger import NO_CALLS, Ledger
-from actors.core.normalize.settle import Normalizer, PositionedMessage, is_attributed
+from actors.core.normalize.settle import Normalizer, PositionedMessage, has_matching_role
 from actors.core.values.content import Message
 from actors.core.values.intake import ImportReport, ReportBuilder
 
@@ -34,11 +34,12 @@ def normalize(
 
     Args:
         messages: Messages of any shape.
-        ledger: The authoritative ledger, if there is one. It restores calls that are missing for a result.
+        ledger: The authoritative ledger, if there is one. If a result has no call in `messages`, the call is restored
+            from this ledger.
         before: Normal messages that precede `messages`.
         known: The results found in `before`; the returned ledger includes them.
     """
-    if all(message.role == "user" and is_attributed(message) for message in messages):
+    if all(message.role == "user" and has_matching_role(message) for message in messages):
         return messages, known, ImportReport()
     normalizer = Normalizer(ledger, ReportBuilder(), mint_ids=False)
     normalizer.register_preceding(before, known)

@@ -32,21 +32,21 @@ class TranscriptCall(NamedTuple):
 
     id: str
     tool: str
-    message: int
+    message_number: int
     contents: tuple[Hashable, ...] = ()
 
 
 class TranscriptResult(NamedTuple):
     """A result in a transcript: its id, its tool name (`""` if unknown), its content and the number of its message.
 
-    `follows` is the number of the message that precedes the result, with only results between them.
+    `preceding_message` is the number of the last message before the result that is not itself a result.
     """
 
     id: str
     tool: str
     content: Hashable
-    message: int
-    follows: int
+    message_number: int
+    preceding_message: int
 
 
 def pair_results(
@@ -79,7 +79,7 @@ _BY_TOOL, _BY_POSITION = 1, 2  # a result without a usable id is paired by its t
 
 
 def _pairing_evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]]) -> str | int:
-    """Return how the call of a result is found: `_BY_TOOL`, `_BY_POSITION`, or the id of the result."""
+    """Return the evidence that identifies the call of a result: the result's id, `_BY_TOOL` or `_BY_POSITION`."""
     if result.id and (result.id in calls_by_id or not result.tool):
         return result.id
     # If no call has the result's id, the result can only answer a call without an id.
@@ -105,8 +105,7 @@ class _Pairing:
     def pair_by_name(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
         """Pair results with calls of one id. Results with a tool name are paired first, only with calls of that tool.
 
-        If there is only one call, its id is better evidence than a tool name, because some hosts alter the spelling of
-        names.
+        If only one call has the id, tool names are ignored, because some programs change the spelling of tool names.
         """
         if len(call_indexes) > 1 or (call_indexes and not self._calls[call_indexes[0]].id):
             results = _group_by(result_indexes, lambda at: self._results[at].tool)
@@ -125,10 +124,10 @@ class _Pairing:
             self.pair_by_position(calls.get(tool, []), named)
 
     def pair_by_position(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
-        """Pair the results directly after a message with its unanswered calls, if their numbers are equal."""
-        follows = _group_by(result_indexes, lambda at: self._results[at].follows)
+        """Pair the results directly after a message with its unanswered calls, if there are as many of both."""
+        follows = _group_by(result_indexes, lambda at: self._results[at].preceding_message)
         still = [at for at in call_indexes if not self._contents[at]]
-        for message, calls in _group_by(still, lambda at: self._calls[at].message).items():
+        for message, calls in _group_by(still, lambda at: self._calls[at].message_number).items():
             direct = follows.get(message, [])
             if len(direct) == len(calls):
                 self._record_pairs(calls, direct)
@@ -139,14 +138,14 @@ class _Pairing:
             return
         if len(call_indexes) == len(result_indexes) == 1:  # nearly all calls have a single result
             call, result = self._calls[call_indexes[0]], self._results[result_indexes[0]]
-            if self._allow_early or result.message >= call.message:
+            if self._allow_early or result.message_number >= call.message_number:
                 self._record_pairs(call_indexes, result_indexes)
             return
-        messages = _group_by(call_indexes, lambda at: self._calls[at].message)
+        messages = _group_by(call_indexes, lambda at: self._calls[at].message_number)
         places, may_be_early = list(messages), self._allow_early and len(call_indexes) == 1
         results: dict[int, list[int]] = {}
         for at in result_indexes:
-            before = bisect_right(places, self._results[at].message)
+            before = bisect_right(places, self._results[at].message_number)
             if before or may_be_early:
                 results.setdefault(places[max(before - 1, 0)], []).append(at)
         older = _OlderCalls()
@@ -155,13 +154,16 @@ class _Pairing:
             older.add_calls(calls, self._contents)
 
     def _pair_message(self, calls: list[int], result_indexes: list[int], older: "_OlderCalls") -> None:
-        """Pair calls of one message with results that precede the next message with calls of the same id."""
-        message = self._calls[calls[0]].message
-        direct = [at for at in result_indexes if self._results[at].follows == message]
+        """Pair the calls of one message that share an id and a tool name.
+
+        `result_indexes` are the results that precede the next message with such calls.
+        """
+        message = self._calls[calls[0]].message_number
+        direct = [at for at in result_indexes if self._results[at].preceding_message == message]
         late = [
             at
             for at in result_indexes
-            if self._results[at].follows != message and not self._is_repetition(at, older)
+            if self._results[at].preceding_message != message and not self._is_repetition(at, older)
         ]
         made = [at for at in calls if not self._contents[at]]
         taken = self._certain_results(len(made), direct)
@@ -192,8 +194,8 @@ class _Pairing:
     ) -> None:
         """Pair the remaining results with calls that already have a result.
 
-        A result that equals an earlier result answers the same call. A different result is paired only if one call has
-        the id.
+        A result that equals an earlier result answers the same call. A different result is paired only if no other call
+        has the id.
         """
         contents = {content: call for call in calls for content in self._contents[call]}
         is_only = len(calls) == 1 and not older

@@ -1,4 +1,4 @@
-"""Move blocks to messages of their roles, give every call a unique id, and find the call that each result answers.
+"""Move blocks to messages of the right role, give every call a unique id, and find the call that each result answers.
 
 In:  messages in which any block may have any role. Their call ids may be empty, repeated or a provider's ids.
 Out: the user and assistant messages, and a record of each call. Results without a call become text.
@@ -36,11 +36,11 @@ from actors.core.values.content import (
     ToolCall,
     ToolResult,
 )
-from actors.core.values.identity import RUNTIME, CallId, mint, split_key
+from actors.core.values.identity import RUNTIME, CallId, mint, split_imported_id
 from actors.core.values.intake import ReportBuilder
 
 PositionedMessage: TypeAlias = tuple[str, Message]  # the original position of a message, and the message
-SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
+BLOCK_AUTHORS: dict[type[Block], tuple[MessageRole, ...]] = {
     Text: ("user", "assistant"),
     Thinking: ("user", "assistant"),
     ToolCall: ("assistant",),
@@ -51,30 +51,34 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
 }
 """The roles that can write a block. A block in a message of another role is moved to the first role listed."""
 _ROLES = get_args(MessageRole)
-_BLOCKS: Mapping[str, frozenset[type[Block]]] = {
-    role: frozenset(kind for kind, roles in SAID_BY.items() if role in roles) for role in _ROLES
+_BLOCKS_BY_ROLE: Mapping[str, frozenset[type[Block]]] = {
+    role: frozenset(kind for kind, roles in BLOCK_AUTHORS.items() if role in roles) for role in _ROLES
 }
 """The blocks that a role can write."""
 
 
-def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> Iterator[PositionedMessage]:
-    """Yield messages whose role fits each of their blocks. A message that is already correct is unchanged."""
+def split_by_role(
+    messages: Iterable[PositionedMessage], remarks: ReportBuilder
+) -> Iterator[PositionedMessage]:
+    """Split messages so that the role of each fits all of its blocks. Correct messages are unchanged."""
     for place, message in messages:
         if message.role not in _ROLES:
             remarks.add_finding("unknown_speaker")
             remarks.add(place, "unknown role %s replaced by user", f"{message.role!r:.40}")
             message = replace(message, role="user")
-        for part in [message] if is_attributed(message) else _split_message(message, remarks):
+        for part in [message] if has_matching_role(message) else _split_message(message, remarks):
             yield place, part
 
 
-def is_attributed(message: Message) -> bool:
+def has_matching_role(message: Message) -> bool:
     """Return True if the message's role may contain every block of the message."""
-    return message.role in _BLOCKS and _BLOCKS[message.role].issuperset(map(type, message.blocks))
+    return message.role in _BLOCKS_BY_ROLE and _BLOCKS_BY_ROLE[message.role].issuperset(
+        map(type, message.blocks)
+    )
 
 
 def _author_role(block: Block, role: MessageRole) -> MessageRole:
-    said_by = SAID_BY[type(block)]
+    said_by = BLOCK_AUTHORS[type(block)]
     return role if role in said_by else said_by[0]
 
 
@@ -140,7 +144,7 @@ class Normalizer:
 
     def normalize_messages(self, messages: Iterable[PositionedMessage]) -> list[Message]:
         """Return messages in normal form. Each input message comes with its position in the transcript."""
-        placed = list(attribute(messages, self.remarks))
+        placed = list(split_by_role(messages, self.remarks))
         self._pair_results(message for _, message in placed)
         for place, message in placed:
             if message.role == "tool":
@@ -162,21 +166,21 @@ class Normalizer:
                     self._calls.append(TranscriptCall(sanitise(call.id), call.name, self._count))
             for result in message.results if message.role == "tool" else ():
                 if result.status != "pending":
-                    key, tool = self._split_key(result)
+                    key, tool = self._original_id_and_tool(result)
                     says = _completion_fields(result)
                     self._results.append(TranscriptResult(key, tool, says, self._count, self._after_message))
             self._count += 1
         self._ids = {call.id for call in self._calls}
         self._answered_calls = iter(pair_results(self._calls, self._results, allow_early=not self._mint_ids))
 
-    def _split_key(self, result: ToolResult) -> tuple[CallId, str]:
+    def _original_id_and_tool(self, result: ToolResult) -> tuple[CallId, str]:
         """Return a result's call id and its tool name ("" if the transcript did not name the tool).
 
-        During the import, `result_key` joined the id and the name.
+        During the import, `imported_call_id` joined the id and the name.
         """
         if not self._mint_ids:
             return CallId(sanitise(result.call_id)), ""
-        return split_key(result.call_id)
+        return split_imported_id(result.call_id)
 
     def merged_ledger(self, known: Ledger) -> Ledger:
         """Return `known` with a record of each call in the normalized messages, in order of appearance."""
@@ -236,7 +240,7 @@ class Normalizer:
         return replace(call, raw_json=raw, json=Json(b"{}"), is_free=False)
 
     def _settle_result(self, result: ToolResult, where: str) -> None:
-        key, tool = self._split_key(result)
+        key, tool = self._original_id_and_tool(result)
         if result.status == "pending":
             self._note_pending(key, result)
             return
@@ -262,7 +266,7 @@ class Normalizer:
             said = self._completions.setdefault(call_id, set(_completions(known)))
             again = _completion_fields(kept) in said
             said.add(_completion_fields(kept))
-            key, tool = self._split_key(result)
+            key, tool = self._original_id_and_tool(result)
             self.remarks.dedupe.append((call_id, "duplicate" if again else "conflicting_duplicate"))
             self.remarks.add(where, "another result for call %s kept as a duplicate", _quote(key or tool))
             if not again:
@@ -286,7 +290,7 @@ class Normalizer:
             self._add_note(key, tool, result, where)
 
     def _add_note(self, key: CallId, tool: str, result: ToolResult, where: str) -> None:
-        """Turn a result whose call is unknown into a note. If an earlier note contains the same result, drop it."""
+        """Turn a result whose call is unknown into a note. Drop the result if an earlier note contains the same one."""
         self.remarks.add_finding("orphan_result", key)
         what, about = _describe_unmatched(key, tool, is_known=key in self._ids)
         failed = ", which failed" if result.status == "error" else ""

@@ -70,12 +70,12 @@ class _Flows:
         while self._heap and not self._is_current(self._heap[0]):
             heapq.heappop(self._heap)
 
-    def charge_first(self, cost: float, *, stays: bool, lead: float = 0.0) -> None:
+    def charge_first(self, cost: float, *, has_more: bool, lead: float = 0.0) -> None:
         """Charge the first flow for the item that was served.
 
         Args:
             cost: The cost of that item.
-            stays: True if the flow has more items.
+            has_more: True if the flow has more items.
             lead: The cost by which the flow's next item may be served early.
         """
         rank, _, name, tag = heapq.heappop(self._heap)
@@ -83,7 +83,7 @@ class _Flows:
         self._now = max(self._now, rank)
         del self._places[name]
         self._drop_stale_entries()
-        if stays:
+        if has_more:
             self._push_flow(tag + cost, name, lead)
         elif self._heap:
             self._tags[name] = tag + cost
@@ -138,10 +138,10 @@ class FairQueue(Generic[T]):
         self.size -= 1
         if not items:
             del self._items[tenant, session]
-        sessions.charge_first(cost, stays=bool(items), lead=self._lead(items[0]) if items else 0.0)
+        sessions.charge_first(cost, has_more=bool(items), lead=self._lead(items[0]) if items else 0.0)
         if not sessions:
             del self._sessions[tenant]
-        self._tenants.charge_first(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))
+        self._tenants.charge_first(cost / self._weights.get(tenant, 1.0), has_more=bool(sessions))
         return item
 
     def remove(self, tenant: str, session: str, item: T) -> bool:

@@ -48,10 +48,10 @@ class Concurrency(Struct):
             self.wave += 1
             self.limit = self.quick = max(1.0, self.limit / 2)
 
-    def record_crowding(self, others: int) -> None:
+    def record_crowding(self, other_requests: int) -> None:
         """Lower the limit to the number of other requests in flight, if there are any. Called after a rate limit."""
-        if others:
-            self.limit = min(self.limit, float(others))
+        if other_requests:
+            self.limit = min(self.limit, float(other_requests))
 
     def restart(self) -> None:
         """Reset the limit to one request, because the backend has just recovered."""
@@ -96,7 +96,7 @@ class MinuteBudget(Struct):
         """Replace a reservation by the actual usage. This has no effect once the reservation's minute has passed."""
         for entry in self._seconds:
             if entry[0] == second:
-                # The amount of a second must not become negative.
+                # The amount recorded for a second must not become negative.
                 change = max(used - min(reserved, self.limit), -entry[1])
                 entry[1] += change
                 self._used += change
@@ -145,14 +145,14 @@ class Breaker(Struct):
 
         state       leads to
         closed      in doubt, after `failures` consecutive failed tries
-        in doubt    closed by an answer; open by a failure, once the failures span `least` seconds and `failures` of
+        in doubt    closed by an answer; open by a failure, once the failures span `min_span` seconds and `failures` of
                     them count; until then, requests are sent one at a time
         open        half-open, after `cooldown` seconds; until then every request is rejected immediately
         half-open   closed by the start of an answer, open by a failure; requests are sent one at a time
 
     A backend that requests a long wait opens the breaker from any state. One cause, such as a restarting load balancer,
     makes all requests in flight fail. So the failures of all requests that were sent before the first failure was known
-    count as one in `in_a_row`. `least` leaves each request time for a retry before the breaker opens.
+    count as one in `in_a_row`. `min_span` leaves each request time for a retry before the breaker opens.
 
     `until` is None unless the breaker is open or half-open. `wave` increases by one with the first failure after an
     answer. `failed_at` is the time of a failure after which a session moved to another backend; an answer clears
@@ -161,7 +161,7 @@ class Breaker(Struct):
 
     failures: int
     cooldown: float
-    least: float = 0.0
+    min_span: float = 0.0
     until: float | None = None
     failed_at: float | None = None
     in_a_row: int = 0
@@ -207,7 +207,7 @@ class Breaker(Struct):
             self.in_a_row, self.since, self.wave = 1, now, self.wave + 1
         elif wave is None or wave == self.wave:
             self.in_a_row += 1
-        if self.until is None and (self.in_a_row < self.failures or now - self.since < self.least):
+        if self.until is None and (self.in_a_row < self.failures or now - self.since < self.min_span):
             return False
         self.open(now, self.cooldown)
         return True

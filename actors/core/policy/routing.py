@@ -92,14 +92,14 @@ class Member(Struct, frozen=True):
     """The state of a pool member at the moment of a choice.
 
     Args:
-        avoid: True if the member failed recently or is cooling down.
+        should_avoid: True if the member failed recently or is cooling down.
         in_flight: Requests of all sessions, including waiting requests.
         seconds_since_use: Seconds since this session's last request to the member; None if there was none.
         lane_bytes: Size of this session's last request to the member, in bytes.
         rates: The member's prices; None if unknown.
     """
 
-    avoid: bool = False
+    should_avoid: bool = False
     in_flight: int = 0
     seconds_since_use: float | None = None
     lane_bytes: int = 0
@@ -148,9 +148,9 @@ def choose_next(
 
 
 def expected_cost(member: Member, size: int) -> float:
-    """Return a comparable cost of a request of `size` bytes to this member; infinite if its prices are unknown.
+    """Return a cost of a request of `size` bytes to this member, for comparisons; infinite if its prices are unknown.
 
-    The cost counts bytes in place of tokens. It is about four times the real cost, so only comparisons are meaningful.
+    The cost counts bytes in place of tokens, so it is about four times the real cost.
     """
     if member.rates is None:
         return float("inf")
@@ -163,7 +163,8 @@ def _first_available(order: Sequence[str], members: Mapping[str, Member], tried:
     """Return the first untried member, preferably one that need not be avoided; None if all members were tried."""
     untried = [name for name in order if name not in tried]
     return next(
-        (name for name in untried if not members.get(name, UNKNOWN).avoid), untried[0] if untried else None
+        (name for name in untried if not members.get(name, UNKNOWN).should_avoid),
+        untried[0] if untried else None,
     )
 
 

@@ -24,13 +24,13 @@ from actors.core.data.image_header import READ_TYPES, ImageHeader, read_header
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.transcript.transcript import EpochUsage, Titled
+from actors.core.transcript.transcript import EpochUsage, TitledMedia
 from actors.core.values.content import Media
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_FULL = "; the conversation holds as many as can be shown"
-_UNKNOWN = " and cannot be shown"
+_FULL = "; the conversation already contains as many as the provider accepts"
+_UNKNOWN = "; this provider does not accept it"
 
 
 class Attachments:
@@ -53,7 +53,7 @@ class Attachments:
     def expect_images(self, count_images: Callable[[], int]) -> None:
         """Begin a request. `count_images` returns the number of its new images, including those it cannot show.
 
-        It is called only if a request has a large image, because it reads all new messages.
+        `count_images` is called only if the request has a large image, because counting reads all new messages.
         """
         self._expected, self._sent_images, self._count_new_images = None, self._image_count, count_images
 
@@ -67,12 +67,15 @@ class Attachments:
         self._large += self._is_large(header)
         return True
 
-    def with_title(self, media: Media) -> Titled:
-        """Return an attachment that is about to be rendered, with its name."""
+    def with_title(self, media: Media) -> TitledMedia:
+        """Return an attachment with its name.
+
+        Call this method only once for an attachment, when it is rendered, because repeated names get a number.
+        """
         if not self._rules.named_documents or not _is_document(media):
             return media, ""
         content = media.data or media.url
-        title = f"document-{content_name(content)[:8]}"
+        title = f"document-{content_digest(content)[:8]}"
         times = 1 + (self._titles.get(title) or self._usage.titles.get(title) or 0)
         self._titles[title] = times
         return media, title if times == 1 else f"{title}-{times}"
@@ -81,7 +84,7 @@ class Attachments:
         """Return the text that replaces an attachment that cannot be rendered."""
         kinds = self._rules.user_kinds | self._rules.result_kinds
         why = self._rejection_reason(media, _header_of(media), kinds) or _UNKNOWN
-        return f"[An attachment of type {media.media_type or 'unknown'} stood here{why}.]"
+        return f"[An attachment of type {media.media_type or 'unknown'} was omitted here{why}.]"
 
     def updated_usage(self) -> EpochUsage:
         """Return the counts of the attachments that this epoch has sent, including this request."""
@@ -103,7 +106,7 @@ class Attachments:
     ) -> str | None:
         """Return the reason why a result or message that allows `kinds` cannot contain an attachment; None if it can.
 
-        The reason is the end of the note that replaces the attachment.
+        The reason is worded as the end of the note that replaces the attachment.
         """
         if self._is_refused(media):
             return "; the provider refused it"
@@ -111,7 +114,7 @@ class Attachments:
             return _UNKNOWN
         is_read = media.media_type in READ_TYPES and bool(media.data)
         if is_read and (header is None or not header.width or not header.height):
-            return " and cannot be read"
+            return "; it cannot be read"
         most = self._facts.image_side
         if header is not None and most is not None and header.longest_side > most:
             return _size_note(header, f"{most} are possible")
@@ -185,7 +188,7 @@ def _size_note(header: ImageHeader, limits: str) -> str:
 
 def media_name(media: Media) -> str:
     """Return the name of an attachment in the log: a digest of its data or URL."""
-    return content_name(media.data or media.url)
+    return content_digest(media.data or media.url)
 
 
 def attachment_names_since(history: History, ledger: Ledger, start: int) -> frozenset[str]:

@@ -8,7 +8,7 @@ the gap. It never replaces, moves or repeats a real result, and its text states 
 text depends only on the reason, so a sealed result is rendered again with the same bytes. A call in the ledger without
 a completion is still running. A session sends no request while a call runs, but a preview may render the call.
 
-A real result that arrived after the seal is rendered once, as a text with its media before the next user message.
+A real result that arrived after the seal is rendered once, as text followed by its media, before the next user message.
 Results of calls that a rewind removed are never rendered.
 """
 
@@ -18,14 +18,14 @@ from actors.core.data.jsonio import Json, quote, unquote
 from actors.core.data.persistent import PersistentMap
 from actors.core.history.history import History, is_removed, shortened_results
 from actors.core.ledger import Answer, Ledger
-from actors.core.log.call_events import Gap
-from actors.core.log.events import Short
+from actors.core.log.call_events import MissingReason
+from actors.core.log.events import TrimReason
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
 
-_WHY: dict[Gap, str] = {
+_WHY: dict[MissingReason, str] = {
     "cancelled": "the call was cancelled before it finished",
     "interrupted": "the turn was interrupted before the call finished",
     "never_started": "the call was not started",
@@ -36,20 +36,20 @@ _WHY: dict[Gap, str] = {
     "running": "it is still running",
 }
 
-SYNTHETIC: dict[Gap, Json] = {
+SYNTHETIC: dict[MissingReason, Json] = {
     reason: quote(f"[No result was recorded for this tool call: {why}.]") for reason, why in _WHY.items()
 }
 
 
-_SHORT: dict[Short, str] = {
+_SHORT: dict[TrimReason, str] = {
     "repeated": "the same call was made again later",
     "large": "it was long",
     "old": "the conversation was shortened",
 }
 
 
-def trimmed_answer(answer: Answer, tool: str, why: Short) -> Answer:
-    """Return the answer that replaces a trimmed result: a text with the tool's name, the size and the reason."""
+def trimmed_answer(answer: Answer, tool: str, why: TrimReason) -> Answer:
+    """Return the placeholder for a trimmed result. Its text states the tool's name, the size and the reason."""
     words, failed, media = answer
     beside = f" and {len(media)} attachments" if media else ""
     left_out = f"The result of {tool} was left out here, {len(words) - 2} bytes{beside}"
@@ -59,7 +59,8 @@ def trimmed_answer(answer: Answer, tool: str, why: Short) -> Answer:
 class CompletionChooser:
     """Chooses the completion of each call in the messages that a render adds.
 
-    The ledger takes precedence over results in the history's own blocks (`History.ledger`, empty in a session).
+    Two ledgers may contain a call's result: `ledger`, the authoritative one, and `history.ledger`, with the results
+    that were found in the history's own messages. `ledger` takes precedence. In a session, `history.ledger` is empty.
 
     Attributes:
         some_are_late: True if calls in the new messages may have late results.
@@ -111,14 +112,14 @@ class CompletionChooser:
         return trimmed_answer(answer, call.name, why)
 
     def media_of(self, call: ToolCall) -> tuple[Media, ...]:
-        """Return the media of a call's real result; none if the result was trimmed."""
+        """Return the media of a call's real result; an empty tuple if the result was trimmed."""
         if call.id in self._short:
             return ()
         found = self._ledger._answer(call.id) or self._own._answer(call.id)
         return () if found is None else found[2]
 
     def _recorded_answer(self, call_id: CallId) -> Answer | None:
-        """Return the ledger's result of a call, else the result in the history's own blocks.
+        """Return the result of a call in the authoritative ledger, else its result in the history's own messages.
 
         Return None if a request has sent a synthetic result for the call.
         """

@@ -57,12 +57,12 @@ def move_calls_last(blocks: list[Block]) -> list[Block]:
     return [*words, *calls, *thought]
 
 
-def drop_unbound(
+def drop_stale_reasoning(
     original: Sequence[Block], blocks: list[Block], calls: EmittedCalls, notes: Notes
 ) -> list[Block]:
-    """Drop reasoning from `blocks`, the blocks to send, after their first difference from `original`.
+    """Drop reasoning that follows the first difference between `blocks`, the blocks to send, and the `original` answer.
 
-    Only reasoning that is bound to the preceding blocks is dropped.
+    Reasoning without a seal is kept, because it is not bound to the preceding blocks.
     """
     altered = {call.id for call, call_id, name in calls if not _is_sent_unchanged(call, call_id, name)}
     if not altered and len(original) == len(blocks) and all(map(is_, original, blocks)):
@@ -99,7 +99,7 @@ def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) 
     return [*blocks[:at], placeholder_reasoning(dialect.reasoning.placeholder), *blocks[at:]]
 
 
-@lru_cache(maxsize=32)  # each dialect has one text
+@lru_cache(maxsize=32)  # one entry for the placeholder of each dialect
 def placeholder_reasoning(text: str) -> Thinking:
     """Return the reasoning that is sent if the dialect requires reasoning and the answer has none."""
     return Thinking(text)

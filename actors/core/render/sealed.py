@@ -15,15 +15,16 @@ that was forked, joined or edited may contain half of a pair, or the same pair t
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder, Encoder
 
-from actors.core.data.jsonio import Json, JsonValue, is_blank, parse, unquote
+from actors.core.data.jsonio import Json, JsonValue, is_blank, parse, unquote, unquote_bytes
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.transcript import ITEM_ID, REASONING_ID, EpochUsage
 from actors.core.values.content import Block, Message, ProviderBlock, Text, Thinking, ToolCall
-from actors.core.values.identity import Binding, content_name
+from actors.core.values.identity import Binding, content_digest
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """The treatment of reasoning.
@@ -80,7 +81,7 @@ def replayable_upstream(messages: Iterable[Message], dialect: Dialect, target: R
 
 
 class ReasoningFilter:
-    """Decides which reasoning a render sends to its target. Without a binding, it sends none."""
+    """Decides which reasoning a render sends to its target. A target without a binding receives none."""
 
     def __init__(self, dialect: Dialect, target: RenderTarget) -> None:
         rules = dialect.reasoning
@@ -207,7 +208,10 @@ def _reasoning_id(data: Json) -> str | None:
     The identity is the item's id or, if a relay removed the id, a digest of its encrypted content.
     """
     try:
-        item = parse(unquote(data).encode())
+        json = unquote_bytes(data)
+        if (usual := _usual_item(json)) is not None:
+            return usual.id if usual.encrypted_content and REASONING_ID.fullmatch(usual.id) else None
+        item = parse(json)
     except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
         return None
     if type(item) is not dict or item.get("type") != "reasoning" or type(item.get("summary")) is not list:
@@ -216,8 +220,36 @@ def _reasoning_id(data: Json) -> str | None:
     if type(state) is not str or not state:
         return None
     if item_id is None:
-        return content_name(state)
+        return content_digest(state)
     return item_id if type(item_id) is str and REASONING_ID.fullmatch(item_id) else None
+
+
+class _SummaryText(Struct, tag_field="type", tag="summary_text", gc=False):
+    text: str
+
+
+class _UsualReasoning(Struct, tag_field="type", tag="reasoning", forbid_unknown_fields=True, gc=False):
+    """A reasoning item as the decoder stores it, with an id and without content."""
+
+    id: str
+    summary: list[_SummaryText]
+    encrypted_content: str
+
+
+_DECODER, _ENCODER = Decoder(_UsualReasoning), Encoder()
+
+
+def _usual_item(json: bytes) -> _UsualReasoning | None:
+    """Return the item in `json`; None if the strict parser must read it.
+
+    If the item is encoded to the same bytes again, the strict parser would accept them: they contain no other key, no
+    key twice and no lone surrogate. This takes half the time of the strict parser.
+    """
+    try:
+        item = _DECODER.decode(json)
+    except DecodeError:
+        return None
+    return item if _ENCODER.encode(item) == json else None
 
 
 _NAMED = ("reasoning_content", "reasoning_details", "thinking_chunk", "extra_content")
@@ -255,18 +287,18 @@ def native_note(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
     notes.losses["native"] += 1
     if block.seal.kind == "mark":
         return ()
-    return (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
+    return (Text(f"[Omitted: {block.name}, content that only its provider can read.]"),)
 
 
 def wire_bytes(block: ProviderBlock) -> bytes:
     """Return the original JSON of a provider-specific part."""
-    return unquote(block.seal.data).encode()
+    return unquote_bytes(block.seal.data)
 
 
 def _readable_part(
     block: ProviderBlock, dialect: Dialect, target: Binding | None
 ) -> Mapping[str, JsonValue] | None:
-    """Return the JSON object in a block; None if the target cannot open the seal or the seal contains no object."""
+    """Return the JSON object in a block; None if the target may not receive it or the seal contains no object."""
     if block.seal.kind != "part" or not dialect.can_replay(block.seal.origin, target):
         return None
     try:

@@ -1,8 +1,8 @@
 """Write the transcript of a normal history, from the lane's cursor to the end, message by message.
 
 A group is a user message, or an assistant message with the results of its calls. An assistant message keeps the blocks
-that the target supports. The results follow directly, in call order; `choose` selects each result. A step is skipped if
-neither the dialect nor the content needs it.
+that the target supports. The results follow directly, in call order; `choose` selects each result. For speed, steps
+that neither the dialect nor the content needs are skipped.
 
 If the protocol requires a message and the history has none, a constant filler is inserted and counted in the report. A
 sent filler is part of the lane and stays. If the dialect rejects blank texts, they are dropped (rulebook ANT-20,
@@ -24,7 +24,7 @@ from actors.core.render.choose import CompletionChooser
 from actors.core.render.order import (
     EmittedCalls,
     add_required_reasoning,
-    drop_unbound,
+    drop_stale_reasoning,
     move_calls_last,
     placeholder_reasoning,
     split_calls,
@@ -41,7 +41,7 @@ from actors.core.render.sealed import (
     wire_bytes,
 )
 from actors.core.transcript.diagnostics import Filler, Notes
-from actors.core.transcript.transcript import Encoder, Projection, RenderState, Titled
+from actors.core.transcript.transcript import Encoder, Projection, RenderState, TitledMedia
 from actors.core.values.content import (
     Block,
     Code,
@@ -147,9 +147,9 @@ class RenderWalk:
         yield self._writer.take_pieces()
 
     def _expect_images(self, start: int) -> None:
-        """Count the images in the new messages from index `start` on, which the next request contains.
+        """Begin the request that contains the new messages from index `start` on.
 
-        The limits on image sizes depend on this number.
+        The limits on image sizes depend on the number of images in these messages.
         """
         stop = min((end for end in self._ends if end > start), default=len(self._tail))
         self._attachments.expect_images(partial(_image_count, self._tail[start:stop], self._choice))
@@ -248,7 +248,7 @@ class RenderWalk:
             emitted.append(call_id)
             answer = choice.choose_answer(call)
             words, failed, attached = answer
-            held: Sequence[Titled] = ()
+            held: Sequence[TitledMedia] = ()
             if attached:
                 words, held = self._place_media(answer, moved)
             writer.write_result(call_id, name, words, failed, held)
@@ -260,14 +260,14 @@ class RenderWalk:
             for call, _, _ in calls:
                 choice.add_late_result(call)
 
-    def _place_media(self, answer: Answer, moved: list[Media]) -> tuple[Json, Sequence[Titled]]:
+    def _place_media(self, answer: Answer, moved: list[Media]) -> tuple[Json, Sequence[TitledMedia]]:
         """Return a result's text and the media that stay in the result; append the other media to `moved`.
 
         The text mentions the moved media and contains a note for each omitted attachment.
         """
         dialect, attachments = self._dialect, self._attachments
         words, failed, held = answer
-        kept: list[Titled] = []
+        kept: list[TitledMedia] = []
         said: list[str] = []
         for media in held:
             if not failed and attachments.admit(media, dialect.media.result_kinds):
@@ -365,16 +365,17 @@ class RenderWalk:
     ) -> list[Block]:
         """Return the blocks in the order that the dialect requires.
 
-        Reasoning that the dialect requires is added. Reasoning whose prefix has changed is removed.
+        Reasoning that the dialect requires is added. Reasoning that is bound to the preceding content is removed if
+        that content is not sent as the model wrote it.
         """
         dialect, demands = self._dialect, self._dialect.reasoning.required != "no"
         if dialect.turns.calls_last:
             blocks = move_calls_last(blocks)
-        # done before `drop_unbound`, because a placeholder also changes the prefix of later reasoning
+        # done before `drop_stale_reasoning`, because a placeholder also changes the prefix of later reasoning
         if demands:
             blocks = add_required_reasoning(blocks, dialect, self._notes)
         if dialect.reasoning.binding == "prefix":
-            bound = drop_unbound(original, blocks, calls, self._notes)
+            bound = drop_stale_reasoning(original, blocks, calls, self._notes)
             if demands and len(bound) < len(blocks):
                 bound = add_required_reasoning(bound, dialect, self._notes)
             blocks = bound

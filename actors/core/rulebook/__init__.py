@@ -50,10 +50,10 @@ for _rule in RULES.values():
 
 
 def rule_id(dialect: Dialect, rule: str, case: str = "") -> str:
-    """Return the rule id that faults of a dialect cite for `rule`.
+    """Return the id under which violations of `rule` are reported for a dialect.
 
-    This is the vendor's version of the rule, else the family's version, else `rule` itself. `case` is an optional word
-    that selects a more specific rule, as in `Rule.instead_of`.
+    The result is the id of the vendor's version of the rule, else of the family's version, else `rule` itself. `case`
+    selects a version for one case of the rule, as the words in `Rule.instead_of` do; empty for the general version.
     """
     for prefix in (PREFIXES[dialect.family][1], f"{dialect.rules}-"):
         rules = _INSTEAD.get(prefix, {})

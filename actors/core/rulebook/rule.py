@@ -1,7 +1,7 @@
 """Define the record of one requirement, and list the rules that apply to every dialect.
 
-Some requirements cannot be checked; the record gives the reason. If a family has its own version of a rule, that
-version is cited.
+Some requirements cannot be checked; the record gives the reason. If a family has its own version of a rule, violations
+are reported under the id of that version.
 """
 
 import re
@@ -29,9 +29,10 @@ class Rule(Struct, frozen=True):
         demand: The requirement, in one line.
         error_text: The provider's error message, if known. The text in «» identifies this refusal; its parts in ⟦⟧ vary
             with the request.
-        unseen: The reason why we cannot check the rule in a request body; empty for a rule that we check.
-        instead_of: Ids of other rules, separated by commas. In the dialects to which this rule applies, faults cite
-            this rule in place of the others. A word after an id limits the replacement to one case of that rule.
+        unchecked_reason: The reason why we cannot check the rule in a request body; empty for a rule that we check.
+        instead_of: Ids of general rules of which this rule is a version, separated by commas. In the dialects to which
+            this rule applies, violations of those rules are reported under this rule's id. If a word follows an id,
+            this holds only for one case of that rule.
     """
 
     id: str
@@ -39,13 +40,13 @@ class Rule(Struct, frozen=True):
     evidence: Literal["seen", "documented", "second hand", "derived"]
     demand: str
     error_text: str = ""
-    unseen: str = ""
+    unchecked_reason: str = ""
     instead_of: str = ""
 
     @property
     def is_checked(self) -> bool:
         """True if the rule can be checked in a request body."""
-        return not self.unseen
+        return not self.unchecked_reason
 
     @property
     def refusal(self) -> str:

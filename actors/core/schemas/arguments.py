@@ -3,11 +3,11 @@
 In:  an untrusted schema, and arguments that a model wrote.
 Out: the missing and invalid arguments as a `tool_error` value, with descriptions for the model.
 
-A schema cannot reach the network or a file, because references outside it are rejected. It cannot cause backtracking,
-because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the tool.
-References cannot make it grow without bound: its size, its patterns, and its cost with expanded references are measured
-before it is compiled. The errors under a recursive schema are listed only if the work stays within the limit in
-`json_schema`.
+A schema cannot reach the network or a file, because references outside the schema are rejected. A schema cannot cause
+backtracking, because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the
+tool. References cannot make a schema grow without bound: its size, its patterns, and its cost with expanded references
+are measured before it is compiled. The errors under a recursive schema are listed only if the work stays within the
+limit in `json_schema`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -193,7 +193,7 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
 def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
     """Return the `tool_error` value for a call of an unknown tool.
 
-    It suggests a similar name, or lists the known tools.
+    Its message suggests a similar name, or lists the known tools.
     """
     name, names = _clip(tool, _NAMED), list(known)
     close = nearest(name, names)
@@ -381,8 +381,8 @@ def _clip(text: str, size: int) -> str:
     return text if len(text) <= size else text[: size - 1] + "…"
 
 
-# The description of a valid value for each violated keyword, from the details that the validator reports.
-_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: each keyword has its own details
+# For each violated keyword, a function that describes a valid value, given the details that the validator reports.
+_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: the type of the details depends on the keyword
     "maximum": "at most {}".format,
     "minimum": "at least {}".format,
     "exclusiveMaximum": "less than {}".format,

@@ -48,7 +48,7 @@ _CHANGED = frozenset({"$ref", *_COUNTED})
 
 
 def subschema_entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield (path, subschema) for each value inside `value`, the value of a keyword, that must be a schema.
+    """Yield (path, subschema) for each direct subschema in the value of a keyword. A subschema may be invalid.
 
     The path is relative to `value`, such as `.name` or `[2]`.
     """

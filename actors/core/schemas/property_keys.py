@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.core.data.jsonio import Json, JsonRefused, quote, unquote
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 
 PLAIN_KEYS = r"[a-zA-Z0-9_.-]{1,64}"
 """A regular expression for keys that every known host accepts (ANT-57)."""
@@ -28,7 +28,7 @@ def property_key(key: str, pattern: str, probe: int = 0) -> str:
     if re.fullmatch(pattern, key):
         return key
     stem = re.sub(r"[^a-zA-Z0-9_-]", "_", key)[:40].strip("-_") or "key"
-    return f"{stem}_{content_name(f'{key}#{probe}' if probe else key)[:10]}"
+    return f"{stem}_{content_digest(f'{key}#{probe}' if probe else key)[:10]}"
 
 
 def rename_keys(text: Json, names: Mapping[str, str]) -> Json:

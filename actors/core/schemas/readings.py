@@ -32,7 +32,7 @@ _MOST_CHECKS = 32  # maximum number of validations of candidate values
 _LEVELS = 3  # maximum depth of JSON strings inside JSON strings
 
 ValuePath: TypeAlias = tuple[str | int, ...]
-_Choice: TypeAlias = frozenset[ValuePath]
+_StringPaths: TypeAlias = frozenset[ValuePath]
 
 _OF_TYPES = frozenset({"type", "enum", "const"})  # keywords that may reject a value because it is a string
 _ANY_BRANCH = frozenset({"anyOf", "oneOf"})
@@ -59,8 +59,8 @@ def only_repair(value: JsonValue, check: ArgumentCheck) -> FittingValue | None:
     """
     found: dict[Json, FittingValue] = {}
     try:
-        for reading in _Search(check).readings(value, frozenset(), _LEVELS):
-            found.setdefault(dump(reading.value), reading)
+        for repaired in _Search(check).fitting_values(value, frozenset(), _LEVELS):
+            found.setdefault(dump(repaired.value), repaired)
             if len(found) > 1:
                 return None
     except _SearchTooLarge:
@@ -75,10 +75,15 @@ class _Search:
         self._check = check
         self._left = _MOST_CHECKS
 
-    def readings(self, value: JsonValue, parsed: _Choice, levels: int) -> Iterator[FittingValue]:
-        """Yield the repairs that make a value conform to the schema.
+    def fitting_values(
+        self, value: JsonValue, parsed_paths: _StringPaths, levels_left: int
+    ) -> Iterator[FittingValue]:
+        """Yield each value that conforms to the schema after strings inside `value` are parsed, with the repairs.
 
-        `parsed` contains the paths of the strings that were already parsed. At most `levels` nested levels are parsed.
+        Args:
+            value: The value with the strings at `parsed_paths` already parsed.
+            parsed_paths: The paths of these strings in the original value.
+            levels_left: How deep JSON strings may be nested inside JSON strings.
         """
         for choice in self._string_choices(value):
             changed = _with_parsed_strings(value, choice)
@@ -87,23 +92,23 @@ class _Search:
             self._left -= 1
             if self._left < 0:
                 raise _SearchTooLarge
-            places = parsed | choice
+            places = parsed_paths | choice
             if self._check.is_valid(changed[0]):
                 named = sorted({dotted_path(place) for place in places})[:MOST_NAMED]
                 yield FittingValue(changed[0], tuple([Repair("text", path) for path in named]))
-            elif levels > 1:
-                yield from self.readings(changed[0], places, levels - 1)
+            elif levels_left > 1:
+                yield from self.fitting_values(changed[0], places, levels_left - 1)
 
-    def _string_choices(self, value: JsonValue) -> Iterable[_Choice]:
+    def _string_choices(self, value: JsonValue) -> Iterable[_StringPaths]:
         faults = list(islice(self._check.validation_errors(value), MOST_TEXTS + 1))
         if len(faults) > MOST_TEXTS:
             raise _SearchTooLarge
         return _string_choices(faults)
 
 
-def _string_choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
-    """Return the sets of strings that may fix all of these errors together if they are parsed as JSON."""
-    choices: list[_Choice] = [frozenset()]
+def _string_choices(faults: Sequence["ValidationError"]) -> list[_StringPaths]:
+    """Return sets of strings. Parsing all strings of one set as JSON may fix all of these errors."""
+    choices: list[_StringPaths] = [frozenset()]
     for fault in faults:
         cures = _string_fixes(fault)
         if len(cures) == len(choices) == 1:
@@ -117,10 +122,10 @@ def _string_choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
     return choices
 
 
-def _string_fixes(fault: "ValidationError") -> list[_Choice]:
-    """Return the sets of strings that may fix an error if they are parsed as JSON."""
+def _string_fixes(fault: "ValidationError") -> list[_StringPaths]:
+    """Return sets of strings. Parsing all strings of one set as JSON may fix the error."""
     kind = fault.kind.name
-    cures: list[_Choice] = []
+    cures: list[_StringPaths] = []
     if kind in _ANY_BRANCH:
         branches: Iterable[Sequence[ValidationError]] = fault.kind.as_dict().get("context") or ()
         cures = [choice for branch in branches if branch for choice in _string_choices(branch)]
@@ -129,7 +134,7 @@ def _string_fixes(fault: "ValidationError") -> list[_Choice]:
     return list(dict.fromkeys(cures))
 
 
-def _with_parsed_strings(value: JsonValue, paths: _Choice) -> tuple[JsonValue] | None:
+def _with_parsed_strings(value: JsonValue, paths: _StringPaths) -> tuple[JsonValue] | None:
     """Return a copy of a value with the strings at `paths` parsed, in a 1-tuple.
 
     The result is None if a string does not contain JSON.

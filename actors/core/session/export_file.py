@@ -230,7 +230,7 @@ def _lines_digest(lines: Iterable[bytes]) -> str:
 
 
 def order_violation(state: SessionState, event: LogEvent) -> str | None:
-    """Return the reason why `event` cannot follow the log that led to `state`. `None` means that it can."""
+    """Return the reason why `event` cannot follow the log that led to `state`; None if it can."""
     if state.closed:
         return "the log continues after 'closed', which must be its last event"
     if bool(state.session) is isinstance(event, events.Opened):

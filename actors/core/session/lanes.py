@@ -55,13 +55,13 @@ class RequestRun(Struct):
         lengths: The length of the history at each request, in messages.
         history: The history at the last request.
         ledger: The ledger at the last request.
-        seals: True if the last request sealed synthetic results (made them final).
+        has_seals: True if the last request sealed synthetic results (made them final).
     """
 
     lengths: list[int]
     history: History
     ledger: Ledger
-    seals: bool
+    has_seals: bool
 
     def try_merge(self, other: "RequestRun") -> bool:
         """Append the requests of `other` if one render can replay all of them. Return True if they were appended.
@@ -70,10 +70,10 @@ class RequestRun(Struct):
         results. After a request that seals nothing, every call has a final result, so a later ledger can differ only in
         late results.
         """
-        if self.seals or len(self.ledger.late) != len(other.ledger.late):
+        if self.has_seals or len(self.ledger.late) != len(other.ledger.late):
             return False
         self.lengths += other.lengths
-        self.history, self.ledger, self.seals = other.history, other.ledger, other.seals
+        self.history, self.ledger, self.has_seals = other.history, other.ledger, other.has_seals
         return True
 
 
@@ -180,7 +180,7 @@ class Lanes:
         begins = EpochBegan(binding, lane._state.epoch + 1, why, lane._state.plain, WHY[why])
         lane = begin_epoch(lane, begins, dialect, history.length)
         rendered = yield from advance_in_slices(lane, history, ledger, dialect, encoder, target)
-        return replace(rendered, begins=begins)
+        return replace(rendered, new_epoch=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
         """Set a binding's lane to the rendered version that was sent."""
@@ -272,8 +272,8 @@ class Lanes:
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
             state = lane._state
-            # A render chooses the upstream (provider behind a gateway) of a new lane, and so the reasoning that is
-            # replayed.
+            # The first render of a new lane chooses its upstream (provider behind a gateway), and the upstream decides
+            # which reasoning is replayed.
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]
@@ -300,14 +300,14 @@ def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
 
 
 def _remaining_count(count: int, event: events.Compacted) -> int:
-    """Return a count of the history's first messages, adjusted for a compaction.
+    """Return how many of the first `count` messages of the history are left after a compaction.
 
     The summary counts as one message.
     """
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
 
 
-class LogFold:
+class LogReplay:
     """The state and the lanes of a session, computed from its log part by part.
 
     Call events are applied to the ledger in groups, before each request, because only requests read the ledger.
@@ -338,6 +338,6 @@ class LogFold:
 
 def rebuild(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the state and the lanes of a session, given its complete log."""
-    folding = LogFold(rules)
+    folding = LogReplay(rules)
     folding.add(log)
     return folding.result()

@@ -1,4 +1,4 @@
-"""Compute what an unfinished ask needs from the log: its start, its pending calls, and the recovery of its turn.
+"""Derive the state of an unfinished ask from the log: its start, its pending calls, and the recovery of its turn.
 
 In:  the events of a log, and the state that results from them.
 Out: a `Publisher` that begins at the first event of the ask; the calls of a paused turn that still wait, the approved
@@ -32,11 +32,11 @@ from actors.core.log.events import (
     TurnEnded,
     TurnStarted,
 )
-from actors.core.session.publishing import AskFold, OpenBatch, Publisher, outcome_of
+from actors.core.session.publishing import AskResultBuilder, OpenBatch, Publisher, outcome_of
 from actors.core.session.state import Pause, SessionState
 from actors.core.stream_events.ask_events import AskResult, PendingCall
 from actors.core.values.content import ToolCall
-from actors.core.values.identity import Binding, CallId, content_name
+from actors.core.values.identity import Binding, CallId, content_digest
 from actors.core.values.progress import AskProgress, Attempt
 from actors.core.values.stream import Usage
 
@@ -48,7 +48,7 @@ STARTS = 3
 """Maximum number of times that a call may start, including its first run."""
 
 
-class AskStart:
+class AskStartSearch:
     """A backward search through a log for the start of an ask. `is_found` becomes True when the search is complete."""
 
     is_found: bool
@@ -58,7 +58,7 @@ class AskStart:
         self._has_ask = self.is_found = False
 
     def search(self, after: int, events: Sequence[LogEvent]) -> None:
-        """Search one page of the log. Its first event has the number `after` + 1.
+        """Search one page of the log. The first event of the page has the number `after` + 1.
 
         Pass the last page first, then the page before it, and so on.
         """
@@ -70,13 +70,13 @@ class AskStart:
                 return
 
     def publisher(self) -> Publisher:
-        """Return a publisher that begins at the ask found. If no ask was found, it begins at the start of the log."""
+        """Return a publisher that begins at the ask that was found, or at the start of the log if none was found."""
         return Publisher(self._seq, self._turn) if self._has_ask else Publisher()
 
 
 def digest(call: ToolCall) -> str:
     """Return a digest of a call's tool name and arguments, as 16 hexadecimal digits."""
-    return content_name(call.name.encode() + b"\0" + call.json)[:16]
+    return content_digest(call.name.encode() + b"\0" + call.json)[:16]
 
 
 def pending_calls(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:
@@ -155,7 +155,7 @@ def publisher_at(state: SessionState, ledger: Ledger, round_number: int = 0) -> 
         if item is not None and item.status != "pending":
             batch.ends[item.call_id] = outcome_of(item.end, item.cancelled)
             batch.repeated += is_repeated(item.end)
-    ask = AskFold(state.bound or Binding("none", ""), list(progress.attempts), progress.rounds)
+    ask = AskResultBuilder(state.bound or Binding("none", ""), progress.attempts, progress.rounds)
     return Publisher(0, state.turns, round_number, ask, batch)
 
 

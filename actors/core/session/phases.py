@@ -6,7 +6,7 @@ Phases:
 
     idle        no ask is in flight
     asking      an ask is in flight
-    awaiting    the turn of the ask waits for its caller
+    awaiting    the turn of the ask is paused: it waits for results or approvals from its caller
     recovering  the turn that a crash left open is being closed; it keeps its configuration, but not its target
     ending      like asking or recovering, but the session ends afterwards
     closing     the `Closed` event is being written
@@ -97,7 +97,7 @@ def initial_phase(*, is_closed: bool, is_open: bool, is_awaiting: bool = False) 
     Args:
         is_closed: True if the log contains `Closed`.
         is_open: True if the log ends inside an ask.
-        is_awaiting: True if the ask's turn waits for its caller.
+        is_awaiting: True if the ask's turn is paused.
     """
     if is_closed:
         return "ended"

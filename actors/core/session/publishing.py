@@ -86,8 +86,10 @@ from actors.core.values.packed import unpack
 from actors.core.values.progress import Attempt
 from actors.core.values.stream import Cut, Usage
 
-NOBODY = Binding("none", "")
-_OtherEvent: TypeAlias = events.Opened | events.Configured | HistoryEvent | events.EventsLost | events.Closed
+NO_BINDING = Binding("none", "")
+_RemainingEvent: TypeAlias = (
+    events.Opened | events.Configured | HistoryEvent | events.EventsLost | events.Closed
+)
 _NOTHING: tuple[SessionEvent, ...] = ()
 _OUTCOMES: dict[type, CallOutcome] = {
     Returned: "returned",
@@ -119,18 +121,20 @@ def terminal_event(result: AskResult, seq: int) -> TerminalEvent:
 def interrupted_result(bound: Binding | None, why: str, turn: int) -> AskResult:
     """Return the result of an ask that a crash interrupted. `why` is the error message."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
-    return AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
+    return AskResult("", "interrupted", bound or NO_BINDING, attempts, 0, Usage(), why, turn=turn)
 
 
-class AskFold(Struct):
-    """The fields of an ask's result that can be computed from the log. Each event of the log updates them.
+class AskResultBuilder(Struct):
+    """Computes the result of an ask from the events of its log.
+
+    The attributes are the result's fields so far.
 
     Args:
         usage_by_binding: The usage of each binding; `usage` is the sum.
     """
 
-    binding: Binding = NOBODY
-    attempts: list[Attempt] = []
+    binding: Binding = NO_BINDING
+    attempts: tuple[Attempt, ...] = ()
     rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     text: str = ""
@@ -162,7 +166,7 @@ class AskFold(Struct):
     def pause(self, event: TurnPaused, calls: tuple[ToolCall, ...]) -> AskResult:
         """Return the result of an ask whose turn waits. Prepare the fields for the continuation of the turn."""
         ask, turn = event.ask_so_far, event.turn_so_far
-        self.attempts, self.finish, self.cut = list(ask.attempts), None, None
+        self.attempts, self.finish, self.cut = ask.attempts, None, None
         return AskResult(
             self.text,
             "awaiting",
@@ -178,7 +182,7 @@ class AskFold(Struct):
     def end_turn(self, event: TurnEnded) -> AskResult | None:
         """Record the end of a turn. Return the ask's result, or None if another turn of the ask follows."""
         if event.status == "interrupted":
-            self.attempts.append(Attempt(self.binding, "interrupted", event.reason))
+            self.attempts += (Attempt(self.binding, "interrupted", event.reason),)
             return interrupted_result(self.binding, event.reason, event.turn)
         ended = Attempt(self.binding, event.status, event.reason, event.cause, event.wait)
         self.attempts += (*event.retried, ended)
@@ -189,7 +193,7 @@ class AskFold(Struct):
             self.text,
             status,
             self.binding,
-            tuple(self.attempts),
+            self.attempts,
             self.rounds,
             self.usage,
             event.reason,
@@ -235,8 +239,9 @@ class OpenBatch(Struct):
         end, reason = (None, event.reason) if isinstance(event, Cancelled) else (event, None)
         self.ends[event.call_id] = outcome_of(end, reason)
         self.repeated += is_repeated(event)
-        ended = [CallEnd(call_id, outcome) for call_id, outcome in self.ends.items() if outcome is not None]
-        return tuple(ended) if len(ended) == len(self.ends) else ()
+        if None in self.ends.values():
+            return ()
+        return tuple([CallEnd(call_id, outcome) for call_id, outcome in self.ends.items() if outcome])
 
 
 class Publisher:
@@ -257,17 +262,17 @@ class Publisher:
         seq: int = 0,
         turn: int = 0,
         round_number: int = 0,
-        ask: AskFold | None = None,
+        ask: AskResultBuilder | None = None,
         batch: OpenBatch | None = None,
     ) -> None:
         self.seq, self._turn, self._round = seq, turn, round_number
-        self._ask = ask or AskFold()
-        self._suspended: AskFold | None = None
+        self._ask = ask or AskResultBuilder()
+        self._suspended: AskResultBuilder | None = None
         self._batch = batch or OpenBatch()
 
     @property
-    def totals(self) -> AskFold:
-        """The fields of the open ask's result so far. They have their defaults if no ask is open."""
+    def totals(self) -> AskResultBuilder:
+        """The builder of the open ask's result, with the totals so far. If no ask is open, all fields are defaults."""
         return self._ask
 
     @property
@@ -305,7 +310,7 @@ class Publisher:
         seq, turn = self.seq, self._turn
         match event:
             case events.AskStarted():
-                self._ask = AskFold()
+                self._ask = AskResultBuilder()
                 key = "" if event.key is None else event.key.name
                 return (AskStartedEvent(seq, turn + 1, unpack(event.message), key),)
             case events.FormatRequested():
@@ -345,7 +350,7 @@ class Publisher:
             case _:
                 assert_never(event)
 
-    def _session_event(self, event: _OtherEvent) -> SessionEvent:
+    def _session_event(self, event: _RemainingEvent) -> SessionEvent:
         seq, turn = self.seq, self._turn
         match event:
             case events.Opened():
@@ -367,7 +372,7 @@ class Publisher:
 
     def _publish_turn_start(self, event: events.TurnStarted) -> tuple[SessionEvent, ...]:
         if not event.ask:
-            self._ask, self._suspended = AskFold(), self._ask
+            self._ask, self._suspended = AskResultBuilder(), self._ask
         self._turn, self._ask.binding = event.turn, event.binding
         started = TurnStartedEvent(self.seq, event.turn, event.binding)
         if not self._ask.is_handed_over:
@@ -431,5 +436,5 @@ class Publisher:
         if self._suspended is not None:
             self._ask, self._suspended = self._suspended, None
         elif event.ends_ask:
-            self._ask = AskFold()
+            self._ask = AskResultBuilder()
         return (TurnEndedEvent(*place, more=True), terminal_event(result, seq))

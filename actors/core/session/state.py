@@ -33,13 +33,13 @@ from actors.core.history.history import (
     replace_messages,
     rewind,
     shorten,
-    with_end,
+    with_turn_end,
 )
 from actors.core.ledger import NO_CALLS, Ledger, closed_record
 from actors.core.log import events
 from actors.core.log.call_events import CallEvent, CallEventBase, Scheduled, Started
 from actors.core.log.events import EpochBegan, LogEvent, RequestSent
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.spending import Budget, SessionUsage
 from actors.core.values.identity import RUNTIME, Binding, CallId, number_of
 from actors.core.values.packed import Packed, size_of
@@ -115,7 +115,7 @@ class SessionState(StoredRecord, frozen=True):
     ledger: Ledger = NO_CALLS
     calls: int = 0
     asks: int = 0
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     turns: int = 0
     bound: Binding | None = None
     pause: Pause | None = None
@@ -149,9 +149,9 @@ class SessionState(StoredRecord, frozen=True):
 
     @property
     def turn_before(self) -> int | None:
-        """The number of the last turn before the last ask to which the history can be rewound.
+        """The number of the turn to which the history can be rewound in order to undo the last ask.
 
-        `None` means that the history can be rewound to no earlier turn.
+        None if the history cannot be rewound to a turn before the last ask.
         """
         return last_turn_within(self.ends, self.asked_at)
 
@@ -254,7 +254,7 @@ class SessionState(StoredRecord, frozen=True):
 
     def _with_turn_end(self, turn: int) -> TurnEnds:
         """Return the recorded ends of turns, with the end of this turn added."""
-        return with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
+        return with_turn_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
 
     def _rewind(self, turn: int) -> "SessionState":
         """Return the state with the history cut at the end of a turn.
@@ -275,7 +275,7 @@ class SessionState(StoredRecord, frozen=True):
         return replace(self, ledger=self.ledger.apply(*call_events)) if call_events else self
 
     def _updated_report(self, event: events.RoundEnded) -> ReportedRequest | None:
-        """Return the number of input tokens that an answer reported, with the length of the history that they cover.
+        """Return the number of input tokens that an answer reported, with the length of the history that was sent.
 
         After a failed answer or a summary (round 0), the previous report remains valid.
         """
@@ -285,7 +285,7 @@ class SessionState(StoredRecord, frozen=True):
         return ReportedRequest(self.bound, self.history.length, tokens)
 
     def ledger_with_open_calls(self, ledger: Ledger) -> Ledger:
-        """Return `ledger` with all calls of the turn in flight. Calls that it lacks are added as scheduled calls."""
+        """Return `ledger` with all calls of the turn in flight. Calls that are missing are added as scheduled calls."""
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
@@ -315,7 +315,7 @@ def _add_seconds(used: SessionUsage | None, seconds: float) -> SessionUsage | No
     return used if used is None or not seconds else replace(used, seconds=used.seconds + seconds)
 
 
-def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> tuple[float, str]:
+def bounded_seconds(state: SessionState, asked: StoredAskSettings | None, before: float) -> tuple[float, str]:
     """Return the remaining seconds of an ask, and the error message to use if the ask takes longer.
 
     The ask's timeout or the session's budget applies, whichever expires first.
@@ -333,7 +333,7 @@ def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> 
     return left, f"the session's budget of {budget.seconds:g} seconds is used up"
 
 
-def opening(session: str, target: str, history: History) -> events.Opened:
+def opening_event(session: str, target: str, history: History) -> events.Opened:
     """Return the first event of a session that continues a history. The event shares the history's messages."""
     known = tuple(
         [

@@ -96,7 +96,7 @@ class AskSettings(TypedDict, total=False):
     repair: RepairMode
 
 
-class Asked(RequestSettings, frozen=True, kw_only=True):
+class StoredAskSettings(RequestSettings, frozen=True, kw_only=True):
     """The settings of one ask, as the log stores them. None means the value of the backend or the runtime.
 
     The log stores them as a map that leaves out absent settings.
@@ -130,7 +130,7 @@ class Asked(RequestSettings, frozen=True, kw_only=True):
 
     @property
     def of_request(self) -> dict[str, Any]:  # Any: each setting has its own type
-        """The settings that apply to every request, by name, as arguments of `actors.adapters.request.Settings`."""
+        """The settings that apply to every request of the ask, by name. A tool choice is not one of them."""
         changes = {name: value for name in _OF_REQUEST if (value := getattr(self, name)) not in (None, ())}
         # The backend's thinking budget belongs to its mode `manual`. This ask sets another mode, so drop the budget.
         return changes | {"thinking_tokens": None} if "thinking" in changes else changes
@@ -140,7 +140,7 @@ _OF_REQUEST = (*(field.name for field in fields(RequestSettings)), "thinking", "
 """Names of the settings that apply to every request, unlike a tool choice, which applies only to the first request."""
 
 
-def parse_settings(settings: Mapping[str, object], output: Json | None = None) -> Asked | None:
+def parse_settings(settings: Mapping[str, object], output: Json | None = None) -> StoredAskSettings | None:
     """Check an ask's settings, and return them in their stored form, together with the schema of the answer.
 
     Return None if there are neither settings nor a schema.
@@ -155,7 +155,9 @@ def parse_settings(settings: Mapping[str, object], output: Json | None = None) -
             raise ConfigError(f"An ask has no setting {name!r}; {_suggest_setting(name)}")
         if (allowed := out_of_range(name, value)) is not None:
             raise ConfigError(f"{name} is {show_value(value)}, but must be {allowed}")
-    return Asked(**{name: stored_value(name, value) for name, value in settings.items()}, output=output)
+    return StoredAskSettings(
+        **{name: stored_value(name, value) for name, value in settings.items()}, output=output
+    )
 
 
 _NAMES = setting_names("ask")

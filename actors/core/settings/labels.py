@@ -23,7 +23,7 @@ from actors.errors import ConfigError
 Scalar: TypeAlias = str | int | float | bool
 """A metadata value."""
 Metadata: TypeAlias = tuple[tuple[str, Scalar], ...]
-"""Metadata as pairs of key and value, in the order in which the host passed them."""
+"""Metadata as pairs of key and value, in the order in which the application passed them."""
 
 TITLE, KEYS, KEY, TEXT = 200, 16, 64, 512
 """The maximum length of a title, number of metadata keys, length of a key and length of a value; lengths are in
@@ -93,7 +93,7 @@ def _checked_value(key: str, value: object) -> Scalar:
 
 
 def _mismatch(value: object, max_length: int) -> str:
-    """Return a clause about a wrong type or excessive length, for an error message; empty if neither is wrong."""
+    """Return a clause about a wrong type or an excessive length, for an error message; empty if both are valid."""
     if not isinstance(value, str):
         return f"its type is {type(value).__name__}"
     return f"it has {len(value)} characters" if len(value) > max_length else ""
@@ -147,7 +147,7 @@ def metadata_text(metadata: Metadata) -> str:
 
 
 def metadata_entries(metadata: Metadata) -> tuple[str, ...]:
-    """Return the text of each entry, exactly as in the result of `metadata_text`."""
+    """Encode each entry separately. The `metadata_text` of a session contains the text of each of its entries."""
     return tuple(f"\n{_literal(key)}:{_literal(value)}\n" for key, value in metadata)
 
 

@@ -111,12 +111,12 @@ class Range(Struct, frozen=True):
     store: Callable[[Any], Any] = lambda value: value  # Any: each setting has its own type
 
     def unmet_requirement(self, value: object) -> str | None:
-        """Return what a value must be, if it is outside of the range or cannot be stored in a log; otherwise None."""
+        """Return a description of valid values if `value` is not accepted or a log cannot store it; otherwise None."""
         return _storage_requirement(self.store(value)) if self.accepts(value) else self.description
 
 
 def _storage_requirement(value: Any) -> str | None:  # Any: each setting has its own type
-    """Return what a value in its stored form must be, if a log cannot store it; otherwise None."""
+    """Return a description of valid values if a log cannot store `value`, which is in stored form; otherwise None."""
     if isinstance(value, tuple):
         parts = cast("tuple[object, ...]", value)
         return next(filter(None, map(_storage_requirement, parts)), None)
@@ -126,7 +126,7 @@ def _storage_requirement(value: Any) -> str | None:  # Any: each setting has its
 
 
 def show_value(value: object) -> str:
-    """Return a value for an error message. Python does not convert huge integers to decimal digits."""
+    """Return a value as text for an error message. Only the size of a huge integer is shown."""
     if isinstance(value, int) and abs(value) > INT_MAX:
         return f"an integer of {value.bit_length()} bits"
     return repr(value)

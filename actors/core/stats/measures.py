@@ -127,7 +127,7 @@ def status_label(status: int | None) -> str:
 class ToolTimes(Struct):
     """Durations and failures of the calls of one tool."""
 
-    took: DurationCounts = field(default_factory=DurationCounts)
+    durations: DurationCounts = field(default_factory=DurationCounts)
     failures: int = 0
 
 
@@ -141,13 +141,13 @@ class ToolMeasures(Struct):
         times = self.tools.get(tool)
         if times is None:
             times = self.tools.setdefault(bounded_label(tool, self.tools), ToolTimes())
-        times.took.record(seconds)
+        times.durations.record(seconds)
         times.failures += failed
 
     @property
     def stats(self) -> dict[str, ToolStats]:
         """The current counts as immutable values."""
-        return {name: ToolStats(times.failures, times.took.stats) for name, times in self.tools.items()}
+        return {name: ToolStats(times.failures, times.durations.stats) for name, times in self.tools.items()}
 
 
 class AskCounts(Struct):

@@ -128,11 +128,11 @@ class ToolStats(Struct, frozen=True):
 
     Args:
         failures: Calls that raised or timed out.
-        seconds: Durations of the calls.
+        durations: Durations of the calls.
     """
 
     failures: int
-    seconds: Durations
+    durations: Durations
 
 
 class BackendStats(Struct, frozen=True):
@@ -389,7 +389,7 @@ class ToolRecount(Struct):
         self.backend, self.is_limited, self.is_unanswered = backend, False, False
 
     def count_request(self, *, tools_off: bool) -> None:
-        """Count a request. The limit of rounds is counted once in a turn: at its first request without tools."""
+        """Count a request. The first request of a turn with `tools_off` also counts as a reached limit of the turn."""
         self.is_unanswered = True
         self.backend_counts.tool_loop_max_iterations += tools_off and not self.is_limited
         self.is_limited |= tools_off

@@ -255,7 +255,7 @@ class FailoverEvent(TurnEventBase, frozen=True):
 
 
 class MemberSkippedEvent(StreamEvent, frozen=True):
-    """A pool member was skipped because it accepts none of the session's tools. Ephemeral.
+    """A pool member was skipped because it accepts none of the session's tools. Not stored in the log.
 
     Args:
         turn: Number of the turn, from 1.

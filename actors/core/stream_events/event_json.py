@@ -140,7 +140,7 @@ def _result_json(result: AskResult) -> Fields:
     }
 
 
-_CONVERTERS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: each converter takes another type
+_CONVERTERS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: each converter takes one of the types
     Binding: str,
     Message: _message_json,
     ToolCall: _call_json,

@@ -1,9 +1,9 @@
-"""Define the union of the stream events that `Session.stream` and `Session.events` yield, and events of the session.
+"""Define the union of all stream events, which `Session.stream` and `Session.events` yield.
 
-The classes are defined by group: events of the session itself here, others in `ask_events` and `round_events`.
-`actors.core.session.publishing` derives the durable events from the session's log, both live and for replay. Ephemeral
-events (a text delta, a failed request, a tool's progress) come from the actors that observe them. A session's actors
-publish the events of an ask through a `Sink`.
+This module also defines the events of the session itself. `ask_events` and `round_events` define the events of asks and
+rounds. `actors.core.session.publishing` derives the durable events from the session's log, both live and for replay.
+Ephemeral events (a text delta, a failed request, a tool's progress) come from the actors that observe them. A session's
+actors publish the events of an ask through a `Sink`.
 
 A durable event has a sequence number (`seq`), its position in the session's log, and is logged before readers receive
 it. An ephemeral event exists only while it is streamed, and a slow reader may miss it. One log record can yield several
@@ -108,11 +108,11 @@ class ConfiguredEvent(TurnEventBase, frozen=True):
 
 
 class ToolChangeDeferredEvent(StreamEvent, frozen=True):
-    """Tools changed during a turn. Requests declare the new tools only from the next ask on. Ephemeral.
+    """Tools changed during a turn. Requests declare the new tools only from the next ask on. Not stored in the log.
 
     Args:
         turn, round: Numbers of the turn, and of the round in this turn, from 1.
-        reason: The reason why the turn keeps its tools, in words.
+        reason: The reason why the turn keeps its tools, as text for people.
     """
 
     type: ClassVar[Literal["tool_change_deferred"]] = "tool_change_deferred"
@@ -160,7 +160,12 @@ class EventsLostEvent(TurnEventBase, frozen=True):
 
 
 class ResyncEvent(StreamEvent, frozen=True):
-    """The reader was too slow and missed `missed` events. `seq` is the last number that it received. Ephemeral."""
+    """The reader was too slow and missed `missed` events. Not stored in the log.
+
+    Args:
+        seq: The number of the last event that the reader received.
+        missed: Number of missed events.
+    """
 
     type: ClassVar[Literal["resync"]] = "resync"
     seq: int
@@ -168,7 +173,7 @@ class ResyncEvent(StreamEvent, frozen=True):
 
 
 class SubagentEvent(StreamEvent, frozen=True):
-    """An event of a subagent's session, in the stream of its parent session. Ephemeral in the parent's stream.
+    """An event of a subagent's session, in the stream of its parent session. Not stored in the parent's log.
 
     Args:
         path: The calls that lead to the subagent. The first of them is a call of the parent session.
@@ -182,7 +187,7 @@ class SubagentEvent(StreamEvent, frozen=True):
     event: "OwnEvent"
 
 
-_Ask: TypeAlias = (
+OwnEvent: TypeAlias = (
     AskStartedEvent
     | TurnStartedEvent
     | FailoverEvent
@@ -190,9 +195,7 @@ _Ask: TypeAlias = (
     | TurnPausedEvent
     | TurnResumedEvent
     | TurnEndedEvent
-)
-_Round: TypeAlias = (
-    RequestSentEvent
+    | RequestSentEvent
     | RequestRenderedEvent
     | RequestFailedEvent
     | TextEvent
@@ -200,18 +203,14 @@ _Round: TypeAlias = (
     | MessageEvent
     | FormatRequestedEvent
     | LaneRewrittenEvent
-)
-_Tool: TypeAlias = (
-    ToolCallEvent
+    | ToolCallEvent
     | CallRepairedEvent
     | ToolProgressEvent
     | ToolFailedEvent
     | ToolResultsEvent
     | ApprovalRequestedEvent
     | ApprovalDecidedEvent
-)
-_Session: TypeAlias = (
-    SessionOpenedEvent
+    | SessionOpenedEvent
     | SwitchQueuedEvent
     | SwitchAppliedEvent
     | SwitchSupersededEvent
@@ -224,9 +223,9 @@ _Session: TypeAlias = (
     | EventsLostEvent
     | ResyncEvent
     | SessionClosedEvent
+    | TerminalEvent
 )
-OwnEvent: TypeAlias = _Ask | _Round | _Tool | _Session | TerminalEvent
-"""An event of the session itself rather than of a subagent."""
+"""An event of the session itself rather than of a subagent: any stream event except `SubagentEvent`."""
 
 SessionEvent: TypeAlias = OwnEvent | SubagentEvent
 """Any stream event. The union is closed, so a `match` over an event can be exhaustive."""

@@ -41,7 +41,7 @@ class RequestSentEvent(RoundEventBase, frozen=True):
 
 
 class RequestRenderedEvent(StreamEvent, frozen=True):
-    """The transcript of a request was rendered. Ephemeral.
+    """The transcript of a request was rendered. Not stored in the log.
 
     Args:
         turn, round: Numbers of the turn, and of the round in this turn, from 1.
@@ -63,7 +63,7 @@ class RequestRenderedEvent(StreamEvent, frozen=True):
 
 
 class RequestFailedEvent(StreamEvent, frozen=True):
-    """A request failed. Ephemeral.
+    """A request failed. Not stored in the log.
 
     Args:
         turn, round: Numbers of the turn, and of the round in this turn, from 1.
@@ -97,7 +97,7 @@ class _Delta(StreamEvent, frozen=True):
 
 
 class TextEvent(_Delta, frozen=True):
-    """A fragment of the answer's text. Ephemeral.
+    """A fragment of the answer's text. Not stored in the log.
 
     Args:
         offset: Number of characters of text and reasoning in the round before this fragment.
@@ -107,7 +107,7 @@ class TextEvent(_Delta, frozen=True):
 
 
 class ThinkingEvent(_Delta, frozen=True):
-    """A fragment of the model's visible reasoning. Ephemeral.
+    """A fragment of the model's visible reasoning. Not stored in the log.
 
     Args:
         offset: Number of characters of text and reasoning in the round before this fragment.
@@ -197,7 +197,7 @@ class CallRepairedEvent(RoundEventBase, frozen=True):
 
 
 class ToolProgressEvent(StreamEvent, frozen=True):
-    """A running tool reported its progress. Ephemeral.
+    """A running tool reported its progress. Not stored in the log.
 
     Args:
         turn, round: Numbers of the turn, and of the round in this turn, from 1.
@@ -217,7 +217,7 @@ class ToolProgressEvent(StreamEvent, frozen=True):
 
 
 class ToolFailedEvent(StreamEvent, frozen=True):
-    """A tool raised an exception or timed out. Ephemeral.
+    """A tool raised an exception or timed out. Not stored in the log.
 
     Args:
         turn, round: Numbers of the turn, and of the round in this turn, from 1.
@@ -269,7 +269,7 @@ class ApprovalDecidedEvent(RoundEventBase, frozen=True):
     pending: PendingCall | None = None
 
 
-class RoundText:
+class RoundTextAssembler:
     """Assembles the text of each round, even if deltas were missed.
 
     A gap is recognised by the offsets of the deltas. After a gap, the remaining deltas of the round are ignored, and
@@ -282,7 +282,7 @@ class RoundText:
         self._gap = False
 
     def add_delta(self, event: TextEvent | ThinkingEvent) -> str:
-        """Return the text to show for this delta. Return "" for thinking and after a gap."""
+        """Return the text to show for this delta; empty for thinking and after a gap."""
         self._gap = self._gap or event.offset != self._next
         self._next = event.offset + len(event.text)
         if isinstance(event, ThinkingEvent) or self._gap:
@@ -290,12 +290,12 @@ class RoundText:
         self._returned += event.text
         return event.text
 
-    def end_round(self, text: str, *, broken: bool) -> str:
+    def end_round(self, text: str, *, interrupted: bool) -> str:
         """End the round, and return the part of its text that `add_delta` has not returned.
 
-        `text` is the complete text of the message, and `broken` is True if the answer broke off. The result is empty if
-        the answer broke off and no delta was missed.
+        `text` is the complete text of the message. If the answer was `interrupted` and no delta was missed, the result
+        is empty.
         """
         returned, gap = self._returned, self._gap
         self._returned, self._next, self._gap = "", 0, False
-        return text[len(returned) :] if text.startswith(returned) and (gap or not broken) else ""
+        return text[len(returned) :] if text.startswith(returned) and (gap or not interrupted) else ""

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from actors.core.log.call_events import Gap
+from actors.core.log.call_events import MissingReason
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.intake import Dedupe
 from actors.errors import Fault
@@ -41,7 +41,7 @@ class Report(Struct, frozen=True):
     emitted_calls: tuple[str, ...] = ()
     emitted_results: tuple[str, ...] = ()
     dedupe: tuple[tuple[CallId, Dedupe], ...] = ()
-    synthetic: tuple[tuple[CallId, Gap], ...] = ()
+    synthetic: tuple[tuple[CallId, MissingReason], ...] = ()
     losses: tuple[tuple[str, int], ...] = ()
     fillers: tuple[tuple[Filler, int], ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -78,7 +78,7 @@ class Notes(Struct):
     emitted_calls: list[str] = []
     emitted_results: list[str] = []
     dedupe: list[tuple[CallId, Dedupe]] = []
-    synthetic: list[tuple[CallId, Gap]] = []
+    synthetic: list[tuple[CallId, MissingReason]] = []
     losses: defaultdict[str, int] = field(default_factory=_zero_counts)
     fillers: defaultdict[Filler, int] = field(default_factory=_zero_counts)
 

@@ -27,11 +27,11 @@ from actors.core.log.events import EpochReason
 from actors.core.models.rules import Role
 from actors.core.schemas.property_keys import rename_keys
 from actors.core.values.content import Media, Text, Thinking, ToolCall
-from actors.core.values.identity import Binding, CallId, content_name
+from actors.core.values.identity import Binding, CallId, content_digest
 
-Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
+DigestStyle: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
 """Id styles in which an id is a digest of the canonical id."""
-_FORMATS: Mapping[Digested, tuple[str, int]] = {
+_FORMATS: Mapping[DigestStyle, tuple[str, int]] = {
     "openai": ("call_", 24),
     "anthropic": ("toolu_", 24),
     "bedrock": ("tooluse_", 22),
@@ -144,7 +144,7 @@ class RenderState(NamedTuple):
         usage: The counts of the media and items that this epoch has sent.
         outdated: The reason why the next request must begin an epoch: a change of content that reasoning is bound to,
             or a shortened history. None if the epoch continues.
-        refused: Names (`content_name`) of attachments that the provider refused; all later epochs omit them.
+        refused: Digests (`media_name`) of the attachments that the provider refused; all later epochs omit them.
     """
 
     epoch: int = 0
@@ -167,7 +167,7 @@ class RenderState(NamedTuple):
     refused: frozenset[str] = frozenset()
 
 
-Titled: TypeAlias = tuple[Media, str]
+TitledMedia: TypeAlias = tuple[Media, str]
 """An attachment and its name. The name is `""` unless the dialect names documents (`MediaRules.named_documents`)."""
 
 
@@ -191,13 +191,13 @@ class Writer(Protocol):
         """Write a provider-specific part verbatim. Called only if the family has such parts (`Encoder.natives`)."""
 
     def write_media(self, media: Media, title: str) -> None:
-        """Write an attachment of a user message."""
+        """Write an attachment of a user message. `title` is its name, as in `TitledMedia`."""
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a tool call with the id and the tool name that the provider sees."""
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         """Write the result of a call.
 
@@ -290,7 +290,7 @@ class Projection:
 
     def with_names(self, names: frozenset[str]) -> frozenset[str]:
         """Return `names` with the tool names of this render added, or `names` itself if no name is new."""
-        return names if names.issuperset(self._names.values()) else names.union(self._names.values())
+        return names if names.issuperset(self._names.values()) else _intern(names.union(self._names.values()))
 
     def new_state(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
         """Return the lane's updated id tables (`RenderState.calls` and `used`), and the index of the next call."""
@@ -326,14 +326,14 @@ _ORDINAL = re.compile(r":(\d{1,9})\Z")
 @lru_cache(
     maxsize=8192
 )  # all sessions number their calls from 1, so they share canonical ids and cache entries
-def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
+def mint(style: DigestStyle, call_id: CallId, probe: int = 0) -> str:
     """Return an id in a provider's format for another provider's call. `probe` is the number of collisions so far."""
     opening, length = _FORMATS[style]
     return opening + _digest(f"{call_id}#{probe}" if probe else call_id)[:length]
 
 
 def _digest(text: str) -> str:
-    number = int(content_name(text), 16) % _RANGE
+    number = int(content_digest(text), 16) % _RANGE
     digits: list[str] = []
     for _ in range(12):
         number, pair = divmod(number, len(_PAIRS))
@@ -349,6 +349,12 @@ def flat_name(namespace: str, name: str) -> str:
 def local_name(name: str, namespace: str) -> str:
     """Return a tool's name within its namespace. This is the inverse of `flat_name`."""
     return name.removeprefix(f"{namespace}__") if namespace else name
+
+
+@lru_cache(maxsize=1024)
+def _intern(names: frozenset[str]) -> frozenset[str]:
+    """Return the same object for equal sets, because the lanes of many sessions use the same tools."""
+    return names
 
 
 @lru_cache(maxsize=4096)

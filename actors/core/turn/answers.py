@@ -97,18 +97,20 @@ EMPTY: Final = "the answer was empty: it had neither text nor a tool call"
 """The reason that is reported when a request is retried after an empty answer."""
 NO_CONTENT: Final[Mapping[Cut | None, str]] = {
     "empty": EMPTY,
-    "unparsed": "the answer holds a tool call as text, which was not run",
+    "unparsed": "the answer contains a tool call as text, which was not run",
 }
 """The reason that is reported for an answer without content, by its cut."""
-NUDGE: Final = "Your last answer was empty. Go on: answer in words, or call a tool if you need one."
+EMPTY_ANSWER_NOTE: Final = (
+    "Your last answer was empty. Continue: answer with text, or call a tool if you need one."
+)
 """The note sent after an empty answer to tool results. Repeating the request alone would give the same answer."""
 UNPARSED: Final = (
-    "Your last answer holds a tool call as text, with the tokens of a chat template. It was not parsed, and nothing "
-    "was run. Call a tool in the way that this interface has for it, or answer in words."
+    "Your last answer contains a tool call as text, with the tokens of a chat template. It was not parsed, and "
+    "no tool was run. Call the tool through the tool interface, or answer with text."
 )
 UNPARSED_TOOLS_OFF: Final = (
-    "Your last answer holds a tool call as text. It was not parsed, and nothing was run. No tool can be called any "
-    "more: answer in words."
+    "Your last answer contains a tool call as text. It was not parsed, and no tool was run. Tools are disabled now: "
+    "answer with text."
 )
 _INVISIBLE: Final = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
 """Characters without width. `str.strip` does not remove them."""
@@ -198,7 +200,7 @@ def unparsed_note(*, tools_off: bool) -> str:
 
 
 def interrupted_message(partial: Message) -> Message:
-    """Return the message with the note appended.
+    """Return a partial answer with a note that the answer was interrupted.
 
     The note begins with a blank line, because some providers and `Message.text` join text blocks without a separator.
     """

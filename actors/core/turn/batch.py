@@ -65,12 +65,12 @@ class Runnable(Protocol):
 class RunnableCall(Struct, frozen=True):
     """A call that can run, with the arguments for the tool's function.
 
-    `asks` is True if the call needs an approval first.
+    If `needs_approval` is True, the `approve` callback must allow the call before it runs.
     """
 
     call: ToolCall
     arguments: Mapping[str, Any]  # Any: each parameter of the function has its own type
-    asks: bool
+    needs_approval: bool
 
 
 class WaitingCall(Struct, frozen=True):
@@ -208,11 +208,11 @@ def _plan_call(
     if tool.is_external:
         # The call needs no separate approval: the caller approves it by providing its result.
         return WaitingCall(call, is_external=True)
-    asks = approval == "ask" and not approved
+    needs_approval = approval == "ask" and not approved
     return (
         WaitingCall(call, is_external=False)
-        if asks and not can_ask
-        else RunnableCall(call, bound.kwargs, asks)
+        if needs_approval and not can_ask
+        else RunnableCall(call, bound.kwargs, needs_approval)
     )
 
 

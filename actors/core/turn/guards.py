@@ -37,7 +37,7 @@ _NOTED = NOTE.encode()
 
 
 def parse_repeats(repeats: str) -> Repeats:
-    """Return the policy for repeated calls with this name.
+    """Return the policy with this name (`allow`, `warn` or `stop`).
 
     Raises:
         ConfigError: No policy has this name.
@@ -108,7 +108,7 @@ class TurnGuard:
         self._next_message = max(self._next_message, stop)
 
     def shift_position(self, fewer: int) -> None:
-        """Adjust the position after a compaction that shortened the history before the turn by `fewer` messages."""
+        """Adjust the guard's position in the history, after a compaction removed `fewer` messages before the turn."""
         self._next_message -= fewer
 
     def _count_calls(self, calls: Iterable[ToolCall], ledger: Ledger) -> None:

@@ -158,8 +158,8 @@ class _JsonSearch:
     def _bracket_value(self, start: int) -> _Value | None:
         """Return the JSON value that begins with the bracket at `start`, or None.
 
-        If the text up to the closing bracket is not JSON, it is skipped completely, because a JSON value inside it may
-        have another meaning.
+        If the text up to the closing bracket is not JSON, the search continues after that bracket, because a JSON value
+        inside the brackets may have another meaning.
         """
         stop = self._closing_position(start)
         self._at = stop or start + 1

@@ -20,7 +20,7 @@ class RenderStep(Struct, frozen=True):
     Args:
         round: The number of the round.
         tools_off: True to declare the tools but forbid calls, so that the model writes a final text.
-        again: The reason for sending the previous request again; empty for a new request.
+        repeat_reason: The reason for sending the previous request again; empty for a new request.
         omitted: Parameters to omit, because the provider rejected them.
         follows_batch: True if the round follows a batch. If a result of the batch is a handoff, it takes effect before
             this round.
@@ -28,7 +28,7 @@ class RenderStep(Struct, frozen=True):
 
     round: int
     tools_off: bool = False
-    again: str = ""
+    repeat_reason: str = ""
     omitted: tuple[OmittedParameter, ...] = ()
     follows_batch: bool = False
 
@@ -58,11 +58,11 @@ class ShrinkStep(Struct, frozen=True):
 
     Args:
         reason: The error message of the rejection.
-        again: True if the history was already compacted for this request.
+        is_repeated: True if the history was already compacted for this request.
     """
 
     reason: str
-    again: bool = False
+    is_repeated: bool = False
 
 
 class BatchStep(Struct, frozen=True):
@@ -112,7 +112,7 @@ class CloseStep(Struct, frozen=True):
         rounds: The number of the last round.
         usage: The usage of the turn.
         visible: True if the caller has received part of a failed answer.
-        elsewhere: True if another backend may continue the ask.
+        can_fail_over: True if another backend may continue the ask.
         refused: True if the transcript was still rejected for its structure after every possible rewrite.
         cause: The cause of a failure.
         handover: The target to which the model handed the ask; None without a handoff.
@@ -127,17 +127,18 @@ class CloseStep(Struct, frozen=True):
     rounds: int = 0
     usage: Usage = Usage()
     visible: bool = False
-    elsewhere: bool = False
+    can_fail_over: bool = False
     refused: bool = False
     cause: Cause | None = None
     handover: str | None = None
     malformed: int = 0
 
 
-Asking: TypeAlias = (
+ExecutableStep: TypeAlias = (
     RenderStep | RewriteStep | GenerateStep | ShrinkStep | BatchStep | CheckStep | InstructStep
 )
-Step: TypeAlias = Asking | AwaitStep | CloseStep
+"""A step that the turn driver carries out before it returns to the turn."""
+Step: TypeAlias = ExecutableStep | AwaitStep | CloseStep
 
 
 class Ready(Struct, frozen=True):
@@ -174,19 +175,19 @@ class ParameterRefused(Struct, frozen=True):
 
 
 class MediaRefused(Struct, frozen=True):
-    """The provider rejected attachments, which are identified by their names in the log.
+    """The provider rejected attachments. An attachment is identified by its name in the log (`render.media_name`).
 
     Args:
         reason: The error message of the rejection.
         media: The attachments that the provider named.
-        others: Further attachments that may be the cause. These are the attachments that no answered request has
-            contained; if there are none, all attachments.
+        suspects: Further attachments that may be the cause: those that no answered request has contained or, if there
+            are none, all attachments of the request.
         cause: The cause of the rejection.
     """
 
     reason: str
     media: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
     cause: Cause | None = None
 
 
@@ -207,7 +208,7 @@ class RequestFailed(Struct, frozen=True):
     """
 
     reason: str
-    elsewhere: bool = True
+    can_fail_over: bool = True
     visible: bool = False
     message: Message | None = None
     usage: Usage = Usage()
@@ -259,12 +260,12 @@ class Checked(Struct, frozen=True):
     Args:
         correction: The message that asks the model to correct the format; None for a valid answer, or if the answer
             cannot be corrected.
-        lacks: A summary of the errors for the caller; empty for a valid answer. Without a `correction`, the turn fails
-            with this summary.
+        error_summary: A summary of the errors for the caller; empty for a valid answer. Without a `correction`, the
+            turn fails with this summary.
     """
 
     correction: str | None = None
-    lacks: str = ""
+    error_summary: str = ""
 
 
 class Stopped(Struct, frozen=True):

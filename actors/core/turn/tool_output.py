@@ -45,7 +45,7 @@ def is_large(value: object) -> bool:
         item = pending.pop()
         kind = type(item)
         if kind is str or kind is bytes:
-            text -= len(item)  # type: ignore[arg-type]  # it is one of the two
+            text -= len(item)  # type: ignore[arg-type]  # the item has the type `kind`
         elif kind is dict:
             parts -= len(item)  # type: ignore[arg-type]  # as above
             pending.extend(islice(item.values(), LARGE_PARTS))  # type: ignore[attr-defined]  # as above
@@ -95,16 +95,12 @@ def _replacement_note(media: Media, bytes_left: int, media_count: int) -> str | 
     """
     media_type, data, url = media.media_type, media.data, media.url
     if not (type(media_type) is type(data) is type(url) is str and _MIME(media_type)):
-        return "[An attachment stood here whose type, data or address is not a text as it must be.]"
+        return "[An attachment was omitted here; its type, data or address is not a string.]"
     if bool(data) == bool(url) or (data and (len(data) % 4 or not _BASE64(data))):
-        return (
-            f"[An attachment of type {media_type} stood here; it holds neither base64 text nor an address.]"
-        )
+        return f"[An attachment of type {media_type} was omitted here; it needs either base64 data or an address.]"
     size = len(data) + len(url)
     if size > bytes_left or media_count >= MAX_MEDIA:
-        return (
-            f"[An attachment of type {media_type} stood here; its {size} bytes were too much for one result.]"
-        )
+        return f"[An attachment of type {media_type} was omitted here; its {size} bytes exceed the limit of a result.]"
     if (damage := media.damage) is not None:
-        return f"[An attachment of type {media_type} stood here that cannot be read: {damage}.]"
+        return f"[An attachment of type {media_type} was omitted here; it cannot be read: {damage}.]"
     return None

@@ -61,9 +61,9 @@ from msgspec.structs import replace
 
 from actors.core.log.events import OmittedParameter, TurnStatus
 from actors.core.schemas.repair import RepairMode
-from actors.core.settings.asking import Asked, forced_instruction
+from actors.core.settings.asking import StoredAskSettings, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
-from actors.core.turn.answers import EMPTY, NUDGE, unparsed_note
+from actors.core.turn.answers import EMPTY, EMPTY_ANSWER_NOTE, unparsed_note
 from actors.core.turn.guards import Repeats, parse_repeats
 from actors.core.turn.steps import (
     Answered,
@@ -131,7 +131,7 @@ class Bounds(Struct, frozen=True):
         """
         return self if on_repeat is None else replace(self, on_repeat=parse_repeats(on_repeat))
 
-    def for_ask(self, asked: Asked | None) -> "Bounds":
+    def for_ask(self, asked: StoredAskSettings | None) -> "Bounds":
         """Return these bounds with the settings of an ask. An ask with `tool_choice="none"` has one round."""
         if asked is None:
             return self
@@ -184,7 +184,7 @@ class _TurnRules:
         return RenderStep(self._end.rounds, self._tools_off, omitted=self._omitted)
 
     def next(self, step: Step, outcome: Outcome) -> Step:  # noqa: C901  a case for each row
-        """Return the step after this step and its outcome. Each case is a row of the table above."""
+        """Return the step after this step and its outcome. Each case is a row of the table in the module docstring."""
         match step, outcome:
             case _, Stopped():
                 # the cancellation replaces the cause of an earlier failure
@@ -197,7 +197,7 @@ class _TurnRules:
             case RenderStep(), HandedOver():
                 return self._hand_over(outcome)
             case CheckStep(), Checked():
-                return self._after_check(outcome.correction, outcome.lacks)
+                return self._after_check(outcome.correction, outcome.error_summary)
             case RewriteStep() | InstructStep(), Ready():
                 return self.render_step()
             case RenderStep() | GenerateStep(), TranscriptRefused():
@@ -217,16 +217,16 @@ class _TurnRules:
             case GenerateStep(), RequestFailed(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1
                 self._record_outcome(outcome, cause=outcome.cause)
-                return ShrinkStep(outcome.reason, again=self._shrinks > 1)
+                return ShrinkStep(outcome.reason, is_repeated=self._shrinks > 1)
             case ShrinkStep(reason=why), CompactionEnded(done=done):
                 self._record_outcome(outcome)
                 failed = f"{why}; {outcome.reason}"
-                return self.render_step() if done else self._close("failed", failed, elsewhere=True)
+                return self.render_step() if done else self._close("failed", failed, can_fail_over=True)
             case GenerateStep(), RequestFailed():
                 self._record_outcome(
                     outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause
                 )
-                return self._close("failed", outcome.reason, outcome.message, outcome.elsewhere)
+                return self._close("failed", outcome.reason, outcome.message, outcome.can_fail_over)
             case BatchStep(approved=True), BatchOutcome(stuck=stuck):
                 return self._next_round(stuck)
             case BatchStep(calls=calls), BatchOutcome():
@@ -246,11 +246,11 @@ class _TurnRules:
         self._end = replace(end, message=message, usage=usage, **fields)
 
     def _close(
-        self, status: TurnStatus, reason: str, unrun: Message | None = None, elsewhere: bool = False
+        self, status: TurnStatus, reason: str, unrun: Message | None = None, can_fail_over: bool = False
     ) -> CloseStep:
         """Return the step that ends the turn. The calls in the message `unrun` will not run."""
         calls = unrun.calls if unrun is not None else ()
-        return replace(self._end, status=status, reason=reason, unrun=calls, elsewhere=elsewhere)
+        return replace(self._end, status=status, reason=reason, unrun=calls, can_fail_over=can_fail_over)
 
     def _hand_over(self, handed: HandedOver) -> CloseStep:
         """Return the step that ends the turn after a handoff.
@@ -274,7 +274,7 @@ class _TurnRules:
         self._end = replace(self._end, cause=refused.cause or self._end.cause)
         if self._rewritten == "plain":
             self._end = replace(self._end, refused=True)
-            return self._close("failed", refused.reason, elsewhere=True)
+            return self._close("failed", refused.reason, can_fail_over=True)
         self._rewritten = "bare" if refused.reasoning and self._rewritten == "no" else "plain"
         return RewriteStep(refused.reason, plain=self._rewritten == "plain")
 
@@ -285,10 +285,10 @@ class _TurnRules:
         """
         self._end = replace(self._end, cause=refused.cause)
         if self._media == MEDIA_REFUSALS:
-            return self._close("failed", refused.reason, elsewhere=True)
+            return self._close("failed", refused.reason, can_fail_over=True)
         self._media += 1
         is_last = self._media == MEDIA_REFUSALS
-        media = (*refused.media, *refused.others) if is_last or not refused.media else refused.media
+        media = (*refused.media, *refused.suspects) if is_last or not refused.media else refused.media
         return RewriteStep(refused.reason, plain=False, media=media)
 
     def _after_answer(self, answered: Answered) -> Step:
@@ -317,20 +317,20 @@ class _TurnRules:
 
         If a format is required, a tool call written as text counts as an answer with the wrong format.
         """
-        note = unparsed_note(tools_off=self._tools_off) if is_unparsed else NUDGE
+        note = unparsed_note(tools_off=self._tools_off) if is_unparsed else EMPTY_ANSWER_NOTE
         if is_unparsed and self._bounds.has_format:
             return self._after_check(note, "it is a tool call as text")
         if not self._is_lacking:
             self._is_lacking = True
             self._end = replace(self._end, rounds=self._end.rounds + 1)
             says = is_unparsed or self._has_called
-            return InstructStep(note) if says else replace(self.render_step(), again=EMPTY)
+            return InstructStep(note) if says else replace(self.render_step(), repeat_reason=EMPTY)
         if self._bounds.has_format:
             return CheckStep(answered.message)
         if is_unparsed or self._has_called:
             return self._close("complete", "")
         self._end = replace(self._end, cause=Cause("model_fault"))
-        return self._close("failed", f"{EMPTY}, twice", elsewhere=True)
+        return self._close("failed", f"{EMPTY}, twice", can_fail_over=True)
 
     def _after_check(self, correction: str | None, error_summary: str) -> Step:
         if correction is None:

@@ -70,7 +70,7 @@ class Text(StoredRecord, frozen=True, tag="t", init=False, metaclass=Constructor
 
     Args:
         text: The text.
-        json: The text as a JSON string literal in UTF-8, instead of `text`.
+        json: The text as a JSON string literal in UTF-8; replaces `text`.
     """
 
     json: Quoted
@@ -89,9 +89,9 @@ class Thinking(StoredRecord, frozen=True, tag="h", init=False, metaclass=Constru
 
     Args:
         text: The visible reasoning; empty if the provider hides its model's reasoning.
-        seal: The provider's signature or its encrypted form of the reasoning. With a seal, the reasoning may be sent
-            back unchanged to the provider that produced it. None if there is no seal.
-        json: The visible reasoning as a JSON string literal in UTF-8, instead of `text`.
+        seal: The provider's signature, or the reasoning in encrypted form; None if the provider sent neither. Only
+            reasoning with a seal is sent back as reasoning, unchanged and only to the provider that produced it.
+        json: The visible reasoning as a JSON string literal in UTF-8; replaces `text`.
     """
 
     json: Quoted
@@ -115,13 +115,13 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
         name: The tool's name, as the model wrote it.
         arguments: Any Python value, converted to JSON once. If the JSON is not an object, the arguments become `{}`,
             and `raw` keeps the JSON.
-        raw: The model's own text if it was not a JSON object: malformed arguments or free text. The text counts as free
-            text if `arguments` is an object that contains it as `input`.
+        raw: The model's own text if it was not a JSON object: malformed arguments, or the input of a free-form tool. It
+            is the input of a free-form tool if `arguments` is `{"input": raw}`.
         native: The provider's id for the call, as sealed state of kind `call_id`. If the provider uses other names for
             some argument keys, the kind is `call`, and the state is an object that contains the `id` and these `keys`.
         namespace: The group that contains the tool, if the provider groups tools. The tool's name begins with it.
-        json: The arguments as an encoded JSON object, instead of `arguments`.
-        raw_json: The model's own text as a JSON string literal, instead of `raw`.
+        json: The arguments as an encoded JSON object; replaces `arguments`.
+        raw_json: The model's own text as a JSON string literal; replaces `raw`.
     """
 
     id: CallId
@@ -184,7 +184,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
     @property
     def native_keys(self) -> dict[str, str]:
-        """The provider's names for the argument keys that it renamed, by the key in `arguments`."""
+        """The argument keys that the provider renamed: each key in `arguments`, with the provider's key."""
         return {} if self.native is None or self.native.kind != "call" else _read_native_call(self.native)[1]
 
     @staticmethod
@@ -196,7 +196,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
     @property
     def text(self) -> str | None:
-        """The free text of the call, decoded on each read; None if the call has arguments."""
+        """The free text of the call, decoded on each read; None unless the tool takes free text."""
         return str(self.arguments.get("input", "")) if self.is_free else None
 
     @property
@@ -292,10 +292,10 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
         call_id: The id of the call.
         content: The tool's return value: any Python value, converted to JSON once; None if the tool returned nothing.
         error: The error: any Python value, converted to JSON once; None if the call succeeded.
-        is_complete: True if the source of the result marks it as complete, False if it does not; None if the source has
-            no such marks.
+        is_complete: True if the call is known to have ended, False if it is known to be still running; None if the
+            source of the result does not say. A call may end without content.
         media: Images and documents of the result, in order, in addition to its text.
-        content_json, error_json: `content` and `error` as encoded JSON, instead of these arguments.
+        content_json, error_json: `content` and `error` as encoded JSON; each replaces the argument of the same name.
     """
 
     call_id: CallId
@@ -333,12 +333,12 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
 
     @property
     def status(self) -> Status:
-        """The result's status, `error`, `complete` or `pending` (REQ-915-048).
+        """The result's status: `error`, `complete` or `pending`.
 
         A result with an error is an `error`. A result without an error is `complete` if it has content or media, or if
-        its source marks it as complete. Any other result is `pending`. A result with content is therefore never
-        `pending`.
+        `is_complete` is True. Any other result is `pending`. A result with content is therefore never `pending`.
         """
+        # REQ-915-048 requires this order
         if self.error_json is not None:
             return "error"
         if self.is_complete or self.media:

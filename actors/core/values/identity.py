@@ -29,8 +29,8 @@ class Binding(StoredRecord, frozen=True):
         endpoint: Base URL, without credentials.
         account: Label of the account, never its key.
         model: Model name, in the provider's spelling.
-        upstream: The provider behind a gateway, if requests are pinned to it. Without a pin, only the answer names the
-            provider, so the field is set only in the origin of provider state.
+        upstream: The provider behind a gateway to which requests are pinned; empty without a pin. Without a pin, only
+            the gateway's answer names the provider, so only the `origin` of a `ProviderState` contains it.
     """
 
     backend: str
@@ -50,21 +50,21 @@ RUNTIME = Binding("runtime", "runtime")
 """The origin of messages that the runtime adds to a history, such as a late result."""
 
 
-_MARK = "\0"
+_SEPARATOR = "\0"
 
 
-def result_key(key: str, tool: str) -> str:
-    """Return a temporary call id for an imported result.
+def imported_call_id(wire_id: str, tool: str) -> str:
+    """Return a temporary call id for an imported result: the result's wire id joined with its tool name.
 
-    The id joins the result's wire id and its tool name. The tool name may be empty.
+    The tool name is empty if the transcript does not contain it.
     """
-    return f"{key}{_MARK}{tool.replace(_MARK, ' ')}"
+    return f"{wire_id}{_SEPARATOR}{tool.replace(_SEPARATOR, ' ')}"
 
 
-def split_key(key: str) -> tuple[CallId, str]:
-    """Return the wire id and the tool name that `result_key` joined."""
-    own, _, tool = key.rpartition(_MARK)
-    return CallId(own), tool
+def split_imported_id(imported_id: str) -> tuple[CallId, str]:
+    """Return the wire id and the tool name that `imported_call_id` joined."""
+    wire_id, _, tool = imported_id.rpartition(_SEPARATOR)
+    return CallId(wire_id), tool
 
 
 # The cache saves memory: all sessions use the low numbers, and each session stores an id several times.
@@ -80,7 +80,7 @@ def number_of(call_id: CallId) -> int:
     return int(match[1]) if match else 0
 
 
-def content_name(content: str | bytes) -> str:
+def content_digest(content: str | bytes) -> str:
     """Return the SHA-256 of the content as 64 hexadecimal digits. Strings may contain lone surrogates."""
     from hashlib import sha256  # imported lazily, because `hashlib` loads OpenSSL
 

@@ -61,17 +61,17 @@ class ImportReport(StoredRecord, frozen=True):
 
 
 class NameCounter:
-    """Counts names. After `KINDS` different names, all further names are counted together, as `others`."""
+    """Counts names. After `KINDS` different names, all further names are counted together, under `overflow_label`."""
 
-    def __init__(self, others: str = "other keys") -> None:
-        self._others = others
+    def __init__(self, overflow_label: str = "other keys") -> None:
+        self._overflow_label = overflow_label
         self._counts: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Count a name. Return the name under which it is counted: the name itself, or `others`."""
+        """Count a name. Return the name under which it is counted: the name itself, or `overflow_label`."""
         name = sanitise(name)
         if name not in self._counts and len(self._counts) >= KINDS:
-            name = self._others
+            name = self._overflow_label
         self._counts[name] = self._counts.get(name, 0) + 1
         return name
 

@@ -92,7 +92,7 @@ def encode_record(record: StoredRecord) -> bytes:
 
 
 def pack_host_message(value: object) -> Packed:
-    """Pack a message that the host program created, and check its types.
+    """Pack a message that the application created, and check its types.
 
     Raises:
         ValueError: The value is not a valid message. The error message names the problem.

@@ -1,6 +1,7 @@
 """Define the progress of an ask, as the log stores it.
 
-A turn that waits for its caller resumes from these values after passivation, a crash or a restart.
+A turn that waits for results or approvals from its caller resumes from these values after passivation, a crash or a
+restart.
 """
 
 from typing import Final, Literal, TypeAlias
@@ -14,8 +15,9 @@ class Cause(StoredRecord, frozen=True):
     """The reason why a provider gave no answer, or why the runtime ended the turn.
 
     Args:
-        kind: A kind from `actors.adapters.failure`, or one of: `limit` (a budget or a token limit was reached), `time`
-            (a timeout of the runtime expired), `leaving` (the host released the session, so the ask was cancelled).
+        kind: One of the kinds of failure that the reference of errors lists, such as `rate_limit`; or `limit` (a budget
+            or a token limit was reached), `time` (a timeout of the runtime expired), `leaving` (the host released the
+            session, so the ask was cancelled).
         status: The HTTP status; None if no complete response arrived.
     """
 
@@ -94,7 +96,7 @@ class AskProgress(StoredRecord, frozen=True):
         dropped: Items of answers that were dropped so far, including the current turn.
         tried: Pool members that served turns, in order. The last one is the current member.
         cost: Cost of the earlier turns; None if a price is unknown.
-        seconds: Time that counts towards the ask's timeout, without pauses.
+        seconds: Seconds that count towards the ask's timeout, without pauses.
         refusals: The ask's refused requests, in order.
     """
 

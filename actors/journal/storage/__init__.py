@@ -5,8 +5,8 @@ a byte string. Records may contain any byte, so a file format must store their l
 writer of a storage object; any process may read.
 
 **Fencing.** A session has at most one live writer. `claim` makes its caller that writer and returns a fencing number.
-The number is greater than all earlier numbers of the session, even after `delete`. Each `Entry` contains the number. An
-entry with an outdated number is rejected as `Fenced`; the other entries of the append are still written.
+The number is greater than all earlier numbers of the session, even after `delete`. Each `Entry` contains the number of
+its writer. An entry with an outdated number is rejected as `Fenced`; the other entries of the append are still written.
 
 A session that is deleted, or released without a log, leaves no data. Instead the storage keeps a floor: the highest
 fencing number of all sessions that were removed in this way. An unknown session gets a number above the floor.
@@ -118,8 +118,9 @@ class Entry(Struct, frozen=True):
     def unclaimed_error(self) -> Fenced:
         """Return the error for an entry whose claim is missing from the storage."""
         return Fenced(
-            f"After a failover or a restored backup, the journal lacks the opening of session {self.session!r} here; "
-            "its later events are lost, and the new events were not written. Open the session again"
+            f"After a failover or a restored backup, the journal lacks the event that opened session "
+            f"{self.session!r} on this host; its later events are lost, and the new events were not written. "
+            "Open the session again"
         )
 
     def missing_error(self) -> Fenced:
@@ -246,8 +247,8 @@ class Storage(Protocol):
     """A journal backend.
 
     The journal actor runs at most one writing method and one reading method at the same time. Every method raises
-    `JournalUnavailable` if a disk, a lock or a connection prevented the operation. A later attempt may succeed, and
-    needs no restart.
+    `JournalUnavailable` if a disk, a lock or a connection prevented the operation. A later attempt may succeed without
+    a restart.
     """
 
     blocking: bool
@@ -463,8 +464,7 @@ class Storage(Protocol):
         """Return the sessions that have a log, most recently used first.
 
         An index finds the sessions of a tenant or a state. A filter for titles or metadata may examine the sessions one
-        by one until the page is full. Like `page`, this method may run concurrently with a
-        writing method.
+        by one until the page is full. Like `page`, this method may run concurrently with a writing method.
 
         Args:
             conditions: The conditions; by default, all sessions.

@@ -2,9 +2,9 @@
 
 Storages use this module. Only the wall clock survives a restart, and it may be wrong. While a process runs, its wall
 clock is compared with a monotonic clock. Time by which both clocks advance is *observed*. Any further advance of the
-wall clock is a *gap*: either no process was running, or the clock was set. At first, ages do not include the gap. It
+wall clock is a *gap*: either no process was running, or the clock was set. At first, ages do not include the gap. A gap
 counts as elapsed time once 24 more hours have been observed, summed over restarts. Until then, the trusted time is
-behind the wall clock by the length of the gap.
+earlier than the wall clock by the length of the gap.
 
 So if the clock jumps ahead, sessions do not become older for a day, and an operator has time to correct the clock. On a
 host that restarts every day, a session may seem younger than it is, by at most the sum of the gaps that do not count
@@ -40,7 +40,8 @@ class ObservedClock(NamedTuple):
     Args:
         last: The last recorded time, in seconds since 1970.
         observed: Seconds of observed time, summed over all processes that have used the journal.
-        gaps: Gaps that do not count as elapsed time yet, oldest first; at most one per observed hour.
+        gaps: Gaps that do not count as elapsed time yet, oldest first. Gaps that were found within the same hour of
+            observed time are combined.
     """
 
     last: int

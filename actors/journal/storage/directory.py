@@ -33,7 +33,7 @@ from actors.errors import HostUnavailable
 State: TypeAlias = Literal["idle", "running", "awaiting", "closed"]
 """The state of a session at the end of its log.
 
-`idle`: no turn is open. `running`: a turn is open. `awaiting`: a turn waits for its caller. `closed`: the session has
+`idle`: no turn is open. `running`: a turn is open. `awaiting`: a turn is paused. `closed`: the session has
 ended.
 """
 Page: TypeAlias = tuple[float, str]

@@ -3,8 +3,9 @@
 Each checksum covers a value together with its position, so that a valid value at a wrong position is detected too.
 
 A large value is a string or byte string of at least `LARGE` bytes. A reference to its SHA-256 hash replaces it in the
-records, so that each value is stored separately and only once. This works on any msgpack record. Before a record is
-written, its restored form is compared with the original. If they differ, the record is stored unchanged.
+records, so that each value is stored separately and only once. The replacement works for any msgpack record. Before a
+record with references is written, the original is restored from it as a test. If the restored record differs from the
+original, the original is stored.
 
 If a storage lost acknowledged events and new events were then appended, the event numbers have no gap. The loss is
 still visible in the events: an `EventsLost` event records it, or a turn number does not follow the previous turn
@@ -74,7 +75,7 @@ class SessionRow(Struct):
     metadata: str = ""
 
     def claim(self, previous_owner: str | None) -> Claim:
-        """Return the claim of the session by its current owner."""
+        """Return the current owner's claim of the session. `previous_owner` is the owner before the claim."""
         taken_from = previous_owner if previous_owner and previous_owner != self.owner else ""
         return Claim(self.fence, self.last, taken_from)
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from actors.errors import ConfigError
-from actors.scheduler.threads import READERS, THREADS, ThreadSlot
+from actors.scheduler.threads import CONVERSION_THREADS, THREADS, ThreadSlot
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -233,11 +233,11 @@ async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerato
         seconds = random.expovariate(2.0) + (LATE_SECONDS if random.random() < LATE_PROBABILITY else 0.0)
         tasks.start_soon(run_later, slot, work, seconds)
 
-    before = THREADS.begin, READERS.begin
+    before = THREADS.begin, CONVERSION_THREADS.begin
     async with anyio.create_task_group() as tasks:
-        THREADS.begin = READERS.begin = start_work
+        THREADS.begin = CONVERSION_THREADS.begin = start_work
         try:
             yield
         finally:
-            THREADS.begin, READERS.begin = before
+            THREADS.begin, CONVERSION_THREADS.begin = before
             tasks.cancel_scope.cancel()

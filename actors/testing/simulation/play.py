@@ -141,7 +141,7 @@ class Player:
         lifecycle.evict()
         self.counts["sessions_that_slept"] += 1
         self.counts["turns_that_slept"] += session.busy
-        if (session.target, session.busy, session.pending) != before or lifecycle.holding.total:
+        if (session.target, session.busy, session.pending) != before or lifecycle.memory_use.total:
             self._world.problems.add("hibernation does not change a session", f"{session.id}: {occasion}")
 
     async def _run_ask(self, session: Session, ask: PlannedAsk) -> None:

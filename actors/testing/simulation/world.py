@@ -295,7 +295,7 @@ class SimulatedNetwork:
             wait if answer.is_sent or answer.ending != "stall" else math.inf, timeouts, first=True
         )
         if not answer.is_sent:
-            raise ProviderFailed(f"No answer from {name}: the connection was closed")
+            raise ProviderFailed(f"The request to {name} failed: the connection was closed")
         yield _SimulatedResponse(answer, self._random, timeouts)
 
     async def close(self) -> None:

@@ -45,8 +45,8 @@ def stdio(
     Args:
         command: The program, searched in `PATH`.
         args: Arguments of the program.
-        env: Environment variables for the program. Of the host's variables, the program inherits only `PATH`, `HOME`
-            and a few more.
+        env: Environment variables for the program. The program inherits only `PATH`, `HOME` and a few more of the
+            host's variables.
         cwd: Working directory of the program.
         log: A file to which the program's standard error is appended. If the server cannot be opened, the error
             contains its last lines.

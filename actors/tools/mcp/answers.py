@@ -8,7 +8,7 @@ Most servers send structured content twice, as JSON and as text. This module ret
 server's text, or as an additional text if no text contains it.
 
 A JSON-RPC error replaces an oversized answer, so that the SDK ends the request normally. This module and `connection`
-convert the error back to an exception, which the call or the opening then raises.
+convert the error back to an exception, which the call or the opening of the toolset then raises.
 """
 
 import json
@@ -36,11 +36,11 @@ from actors.errors import AnswerTooLarge
 from actors.tools.mcp.options import too_large_error
 
 CODE = -32_089
-"""The JSON-RPC code of the error, which is outside of the range that servers use."""
+"""The JSON-RPC code of the error that replaces an oversized answer. Servers do not use this code."""
 Fields: TypeAlias = dict[str, Any]  # Any: a server may send any JSON
 OnDroppedTool: TypeAlias = Callable[[str, str], None]
 """Called with the name of a dropped tool and the reason."""
-TOOLS = 1000  # maximum number of tools of one server; no provider accepts more
+MAX_TOOLS = 1000  # maximum number of tools of one server; no provider accepts more
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 # Defaults of fields that the 2026 protocol requires and older servers do not send.
 _LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -71,7 +71,7 @@ def _clean_listing(result: Fields, on_dropped: OnDroppedTool) -> Fields:
     if not is_array(listed):
         return result
     tools: list[Fields] = []
-    for entry in listed[:TOOLS]:
+    for entry in listed[:MAX_TOOLS]:
         try:
             tools.append(_clean_tool(entry))
         except ValueError as error:
@@ -246,7 +246,7 @@ def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> 
 
 
 def _is_repeated(structured: object, texts: list[str]) -> bool:
-    """Return True if the texts contain the structured content, or the value if the content is `{"result": value}`."""
+    """Return True if the texts contain the structured content. If it is `{"result": value}`, the value is enough."""
     wrapped = structured
     if is_object(structured) and structured.keys() == {"result"}:
         wrapped = structured["result"]

@@ -44,7 +44,9 @@ _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
 _LAST_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?\}\s*$')
 Item = SessionMessage | Exception
 _NAMES_A_SECRET = re.compile(r"(?i)(token|key|secret|passw|auth|credential|bearer|cookie)")
-_LEAST = 4  # minimum length of a secret in characters; hiding shorter values would make the text unreadable
+_MIN_SECRET = (
+    4  # minimum length of a secret in characters; hiding shorter values would make the text unreadable
+)
 HIDDEN = "***"
 
 
@@ -293,7 +295,10 @@ def _request_id(start: bytes, end: bytes) -> RequestId | None:
 
 
 async def _exit_code(process: Process, tail: StderrTail) -> int | None:
-    """Return the exit code of a process, or None if it still runs. First wait for the end of its standard error."""
+    """Return the exit code of a process, or None if it does not exit within `FLUSH` seconds.
+
+    If the process has ended, also wait for the end of its standard error, for the same time.
+    """
     if not await _has_ended(process, FLUSH):
         return None
     with anyio.move_on_after(FLUSH):  # a child of the process may keep the pipe open for ever
@@ -373,7 +378,7 @@ def find_secrets(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]
         if sign and _NAMES_A_SECRET.search(option):
             found.add(value)
         is_named = not sign and arg.startswith("-") and _NAMES_A_SECRET.search(arg) is not None
-    return tuple(sorted((each for each in found if len(each) >= _LEAST), key=len, reverse=True))
+    return tuple(sorted((each for each in found if len(each) >= _MIN_SECRET), key=len, reverse=True))
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

@@ -51,26 +51,27 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.call_events import Effects
 from actors.core.values.content import Block, Media, Message, Text
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.errors import ToolDefinitionError, ToolsetDown
 from actors.kernel.host_code import await_host
 from actors.telemetry import logger
 from actors.tools.context import ToolContext
-from actors.tools.mcp.answers import TOOLS, decode_error, rejection_error, tool_output
-from actors.tools.mcp.options import REST, Elicitation, McpServer, Sampling
+from actors.tools.mcp.answers import MAX_TOOLS, decode_error, rejection_error, tool_output
+from actors.tools.mcp.options import OTHER_TOOLS, Elicitation, McpServer, Sampling
 from actors.tools.mcp.transports import Transport
 from actors.tools.tool import MAX_DESCRIPTION, Approval, Tool
 from actors.tools.toolsets import valid_name
 
-PAGES = 100  # maximum pages of a server's list of tools
-REFUSED = {"Session terminated": False, "Server returned an error response": True}
+MAX_PAGES = 100  # maximum pages of a server's list of tools
+REJECTION_MESSAGES = {"Session terminated": False, "Server returned an error response": True}
 """The SDK's error messages for requests that an HTTP server rejected, and whether the request may have run.
 
-A restarted server no longer knows the session. It answers 404, or 400, but 400 also has other causes.
+A server that was restarted does not know the session, so it rejects the request with status 404 or 400. A status of 400
+may have other causes, so the request may have run.
 """
 T = TypeVar("T")
-FAILED = ErrorData(code=INTERNAL_ERROR, message="The host could not answer this.")
-DECLINED = ErrorData(code=INVALID_REQUEST, message="The host declined to answer this.")
+FAILED = ErrorData(code=INTERNAL_ERROR, message="The client could not answer this request.")
+DECLINED = ErrorData(code=INVALID_REQUEST, message="The client declined this request.")
 
 
 @asynccontextmanager
@@ -168,16 +169,16 @@ class ServerTools:
         assert self._client is not None
         listed: list[Listed] = []
         cursor: str | None = None
-        for _ in range(PAGES):
+        for _ in range(MAX_PAGES):
             try:
                 page = await self._client.list_tools(cursor=cursor)
             except MCPError as error:
                 raise (decode_error(error.error) or error) from None
             listed += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(listed) > TOOLS:
+            if cursor is None or len(listed) > MAX_TOOLS:
                 break
-        return listed[:TOOLS]
+        return listed[:MAX_TOOLS]
 
     def _build_tools(
         self, listed: Sequence[Listed]
@@ -208,7 +209,7 @@ class ServerTools:
         """Return the approval of a tool: from the options of the server, or the default for its effects."""
         rule = self._server.approval
         if isinstance(rule, Mapping):
-            rule = rule.get(name) or rule.get(REST)
+            rule = rule.get(name) or rule.get(OTHER_TOOLS)
         return rule or ("allow" if effects == "pure" else "ask")
 
     def _make_function(self, name: str) -> Callable[..., Any]:  # Any: tool signatures differ
@@ -242,13 +243,13 @@ class ServerTools:
         except MCPError as error:
             if not self._is_lost_call(error):
                 raise rejection_error(error) from None
-            raise self._lost_error(may_have_run=REFUSED.get(error.message, True)) from None
+            raise self._lost_error(may_have_run=REJECTION_MESSAGES.get(error.message, True)) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             raise self._lost_error(may_have_run=True) from None
 
     def _is_lost_call(self, error: MCPError) -> bool:
         """Return True if a call failed because the connection, or the session on the server, was lost."""
-        return self._is_lost or error.code == CONNECTION_CLOSED or error.message in REFUSED
+        return self._is_lost or error.code == CONNECTION_CLOSED or error.message in REJECTION_MESSAGES
 
     def _lost_error(self, *, may_have_run: bool) -> ToolsetDown:
         """Mark the connection as lost, and return the error for the call that noticed the loss."""
@@ -277,7 +278,7 @@ def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
     """Yield the tools of a server, each with a name that a model accepts.
 
     A valid name is kept. An invalid name is changed. If two changed names are equal, a digest of the original name is
-    appended to each. If the server lists a name twice, only one of the two tools can be called, so the other is
+    appended to each. If the server lists a name twice, only one of the two tools can be called, so the other tool is
     dropped. The names do not depend on the order of the list.
     """
     tools: dict[str, Listed] = {}
@@ -292,7 +293,7 @@ def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
 
 def _unique_name(valid: str, server_name: str, taken: Collection[str]) -> str:
     """Return a name that is not in `taken`: the start of `valid`, followed by a digest of `server_name`."""
-    digest = content_name(server_name)
+    digest = content_digest(server_name)
     tries = (valid_name(f"{valid[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
     return next(each for each in tries if each not in taken)
 

@@ -135,10 +135,10 @@ class McpOptions(TypedDict, total=False):
         approval: The approval for all tools, or by tool name, where `*` stands for the other tools. By default, tools
             that the server declares as read-only run without approval, and all other tools need approval.
         timeout: Seconds that one call may take.
-        elicit: A function that answers the server's requests for user input. Without it, the server learns that the
-            host does not support them.
-        sample: A function that answers the server's requests for a model's answer. Without it, the server learns that
-            the host does not support them.
+        elicit: A function that answers the server's requests for user input. Without this function, the host tells the
+            server that it does not support such requests.
+        sample: A function that answers the server's requests for a model's answer. Without this function, the host
+            tells the server that it does not support such requests.
         max_bytes: Maximum bytes of one message (a line, a body or an event); 8 MiB by default.
         max_blocks: Maximum number of content blocks in one result; 1,000 by default.
         max_values: Approximate maximum number of JSON values in one message; 100,000 by default. A message above a
@@ -163,7 +163,7 @@ class McpOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class McpServer:
-    """The validated options of one server. It has the fields of `McpOptions` and these:
+    """The validated options of one server. The fields without a description are those of `McpOptions`.
 
     Args:
         name: The server's name in errors and logs.
@@ -181,7 +181,7 @@ class McpServer:
     limits: McpLimits = field(default_factory=McpLimits)
 
 
-REST = "*"
+OTHER_TOOLS = "*"
 """The key in `approval=` for all tools without their own entry."""
 _SOURCE_OPTIONS = ("shared", "opening", "waiting", "closing", "within_turn")
 _LIMIT_OPTIONS = ("max_bytes", "max_blocks", "max_values")

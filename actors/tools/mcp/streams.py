@@ -1,8 +1,8 @@
 """Wrap the two streams of messages between a server's transport and the SDK's session.
 
-The SDK reports the end of a connection only to pending requests, but a toolset must know of the end before the next
-call, so `IncomingStream` watches for the end. `IncomingStream` also cleans each answer (see `answers`). For this,
-`OutgoingStream` records the method of each request.
+The SDK reports the end of a connection only to pending requests. A toolset must know of the end before the next call,
+so `IncomingStream` reports it. `IncomingStream` also cleans each answer (`actors.tools.mcp.answers`), depending on the
+method of the request, which `OutgoingStream` records.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def wrap_streams(
 
 
 class OutgoingStream(WriteStream[SessionMessage]):
-    """The stream of messages to a server. It records each request before sending it."""
+    """The stream of messages to a server, which records each request before sending it."""
 
     def __init__(self, stream: WriteStream[SessionMessage], requests: OpenRequests) -> None:
         self._stream, self._requests = stream, requests
@@ -76,7 +76,7 @@ class OutgoingStream(WriteStream[SessionMessage]):
 class IncomingStream(ReadStream[SessionMessage | Exception]):
     """The stream of messages from a server.
 
-    It cleans each answer, and calls `on_end` when the server's messages end.
+    The stream cleans each answer, and calls `on_end` when the server's messages end.
     """
 
     def __init__(

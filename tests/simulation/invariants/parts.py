@@ -52,6 +52,6 @@ def _expected_forms(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
     for media_type in PARTS[kind]:
         yield (
             attachment_for(ask, media_type).data.encode(),
-            f"[An attachment of type {media_type} stood here".encode(),
+            f"[An attachment of type {media_type} was omitted here".encode(),
         )
     yield closing_text(ask).encode(), b""

@@ -7,7 +7,7 @@ from actors.core.log import call_events
 from actors.core.values.identity import CallId
 from tests.simulation.witness import TOKEN, Witness
 
-NOTE = "[An attachment of type %s stood here"
+NOTE = "[An attachment of type %s was omitted here"
 """The beginning of the note that replaces media."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import anyio
 
 from actors.core.log import call_events, events
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.testing.simulation.model import SETTINGS, SHORT_ANSWER_TOKENS
 from actors.testing.simulation.plan import FeatureLookup
 from tests.simulation.invariants.answers import CORRECTIONS
@@ -27,7 +27,7 @@ class _LimitedAsk:
     for each answer without content.
     """
 
-    asked: Asked
+    asked: StoredAskSettings
     began: float
     waited: bool = False
     tokens: int = 0
@@ -51,7 +51,7 @@ class AskLimits:
         witness.subscribe(events.TurnEnded, self._on_ended)
 
     def _on_submitted(self, session: str, event: events.AskStarted) -> None:
-        self._running[session] = _LimitedAsk(event.asked or Asked(), anyio.current_time())
+        self._running[session] = _LimitedAsk(event.asked or StoredAskSettings(), anyio.current_time())
         self.counts["asks_with_settings"] += event.asked is not None and event.asked.output is None
 
     def _on_awaited(self, session: str, event: events.TurnPaused) -> None:

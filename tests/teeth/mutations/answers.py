@@ -184,8 +184,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "answers, gemini: a paused answer is continued forever",
         "actors/provider/rounds.py:Round._send_once",
-        "self._continued == CONTINUATIONS",
-        "self._continued == CONTINUATIONS + 1",
+        "self._continued == MAX_CONTINUATIONS",
+        "self._continued == MAX_CONTINUATIONS + 1",
         (PAUSES,),
     ),
     Mutation(

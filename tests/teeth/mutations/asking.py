@@ -46,7 +46,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a deadline is reported as a cancel",
         "actors/session/inflight.py:AskInFlight.with_halt_reason",
-        'replace(step, status="failed", reason=self.halted, cause=self.bound)',
+        'replace(step, status="failed", reason=self.halt_reason, cause=self.halt_cause)',
         "step",
         (SETTINGS,),
     ),
@@ -165,7 +165,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "spending: a turn continues after its budget is used up",
         "actors/session/driver.py:TurnDriver._must_end_turn",
-        'self.ask.cancelled, self.ask.halted, self.ask.bound = (True, why, Cause("limit"))',
+        'self.ask.cancelled, self.ask.halt_reason, self.ask.halt_cause = (True, why, Cause("limit"))',
         "pass",
         (SPENDING,),
     ),

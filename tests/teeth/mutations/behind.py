@@ -19,7 +19,7 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: the fencing number of a claim is not stored",
-        "actors/journal/health.py:LogEnds.fence",
+        "actors/journal/health.py:ClaimedLogs.fence",
         "self._fences.get(session, 0)",
         "0",
         (SLEPT, SUSPENDED),

@@ -21,7 +21,7 @@ MUTATIONS = (
         "budgets: the latest request goes first",
         f"{BUDGETS}:_admit_waiting",
         "min(*..., key=_arrived).reserve_or_queue()",
-        "min((budget.line[-1] for budget in found), key=_arrived).reserve_or_queue()",
+        "min((budget.queue[-1] for budget in found), key=_arrived).reserve_or_queue()",
         (f"{TESTS}::test_the_request_that_waited_longest_goes_first_unless_another_budget_blocks_it",),
     ),
     Mutation(
@@ -35,7 +35,7 @@ MUTATIONS = (
         "budgets: the end of a request wakes all waiting requests",
         f"{BUDGETS}:Share.release",
         "_admit_waiting(self._budgets)",
-        "_admit_waiting(self._budgets); [each.recheck() for budget in self._budgets for each in budget.line]",
+        "_admit_waiting(self._budgets); [each.recheck() for budget in self._budgets for each in budget.queue]",
         (f"{TESTS}::test_the_end_of_a_request_wakes_only_the_next_waiting_request",),
     ),
     Mutation(

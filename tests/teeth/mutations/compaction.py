@@ -151,7 +151,7 @@ MUTATIONS = (
     Mutation(
         "compaction: kept turns are never trimmed although a request is still too long",
         f"{COMPACTOR}:Compactor.compact_after_overflow",
-        "self._summarise_in_parts(0 if again else self._settings.keep_turns)",
+        "self._summarise_in_parts(0 if is_repeated else self._settings.keep_turns)",
         "self._summarise_in_parts(self._settings.keep_turns)",
         (f"{SESSIONS}::test_a_history_that_is_still_too_long_is_shortened_again",),
     ),
@@ -216,7 +216,7 @@ MUTATIONS = (
     Mutation(
         "compaction: a summary may be longer than its original",
         f"{RULES}:is_summary_longer",
-        "size > FEW and size > message_tokens(history.upto(stop), ledger, 1.0)",
+        "size > SHORT_SUMMARY_BYTES and size > message_tokens(history.upto(stop), ledger, 1.0)",
         "False",
         (
             f"{CORE}::test_a_summary_that_is_not_short_must_be_shorter_than_the_range_it_replaces",
@@ -226,7 +226,7 @@ MUTATIONS = (
     Mutation(
         "compaction: compaction runs although it saves almost nothing",
         "actors/provider/resolver.py:compaction_limit",
-        "possible_savings(state.history, ledger, settings, before_index, ratio) >= most * WORTH",
+        "possible_savings(state.history, ledger, settings, before_index, ratio) >= most * MIN_SAVING",
         "possible_savings(state.history, ledger, settings, before_index, ratio)",
         (f"{SESSIONS}::test_a_history_with_little_to_summarise_is_not_compacted",),
     ),

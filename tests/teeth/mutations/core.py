@@ -13,15 +13,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pairing: a single result is paired with a later call",
         "actors/core/normalize/pairing.py:_Pairing._pair_by_order",
-        "self._allow_early or result.message >= call.message",
+        "self._allow_early or result.message_number >= call.message_number",
         "True",
         (PAIRING,),
     ),
     Mutation(
         "pairing: a single result of a message that was built in memory must follow its call",
         "actors/core/normalize/pairing.py:_Pairing._pair_by_order",
-        "self._allow_early or result.message >= call.message",
-        "result.message >= call.message",
+        "self._allow_early or result.message_number >= call.message_number",
+        "result.message_number >= call.message_number",
         (PAIRING,),
     ),
     Mutation(
@@ -184,9 +184,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "codec: a message is skipped",
-        "actors/core/log/codec.py:_HOLDS_MORE",
-        "(*_BEGINS, *_PACKED, *...)",
-        "(*_BEGINS, *...)",
+        "actors/core/log/codec.py:_CHECKED_TYPES",
+        "(*_FIRST_BYTES, *_PACKED, *...)",
+        "(*_FIRST_BYTES, *...)",
         ("tests/core/test_codec.py",),
     ),
     Mutation(

@@ -20,7 +20,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: called tools are not declared once tools are off",
         "actors/adapters/converse.py:request_head",
-        '[*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]',
+        '[*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called_tools))]',
         "settings.tools",
         ("tests/adapters/test_converse_encode.py",),
     ),
@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: a blank result is sent unchanged",
         "actors/adapters/converse.py:ConverseWriter._result_text",
-        "self._nothing if self._nothing != b'\"\"' and is_blank(json) else json",
+        "self._empty_result if self._empty_result != b'\"\"' and is_blank(json) else json",
         "json",
         ("tests/adapters/test_converse_encode.py", GENERATED),
     ),
@@ -100,7 +100,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "provider: silently withheld reasoning is not reported",
         "actors/provider/rounds.py:Round._complete_message",
-        "self._decoder.withheld",
+        "decoder.withheld",
         "()",
         ("tests/provider/test_provider.py::test_reasoning_withheld_by_a_provider_is_counted_as_a_refusal",),
     ),
@@ -448,8 +448,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walks: a tool invented by the model is declared afterwards",
         "actors/adapters/adapter.py:Adapter.prepare",
-        "self.request_head(*..., NO_FACTS.tools if asked.tools else called)",
-        "self.request_head(*..., called)",
+        "self.request_head(*..., NO_FACTS.tools if asked.tools else called_tools)",
+        "self.request_head(*..., called_tools)",
         (WALKS,),
     ),
     Mutation(

@@ -67,8 +67,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "large events: an event may have one mebibyte",
         "actors/adapters/base.py:Decoder.new_parser",
-        "self.frames(self.max_bytes)",
-        "self.frames(min(self.max_bytes, _LARGE))",
+        "self.parser_type(self.max_bytes)",
+        "self.parser_type(min(self.max_bytes, _LARGE))",
         (
             f"{RESPONSES}::test_an_image_over_one_mebibyte_in_the_last_stream_events_is_read",
             "tests/adapters/test_large_events.py::test_text_repeated_in_the_last_events_of_a_stream_is_decoded_once",

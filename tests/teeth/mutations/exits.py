@@ -55,7 +55,7 @@ MUTATIONS = (
     Mutation(
         "edges: a session being read is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
-        "self.name in self.host.readers.following",
+        "self.name in self.host.readers.subscribers",
         "False",
         (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_never_closed_to_make_room",),
     ),
@@ -154,7 +154,7 @@ MUTATIONS = (
     Mutation(
         "events: a byte order mark before an unfinished line is part of its field",
         "actors/adapters/framing.py:EventParser.feed",
-        "del self._begun[:len(_MARK)]",
+        "del self._begun[:len(_BYTE_ORDER_MARK)]",
         "pass",
         ("tests/adapters/test_sse.py::test_a_byte_order_mark_may_precede_a_large_data_line",),
     ),

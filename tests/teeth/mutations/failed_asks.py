@@ -30,8 +30,8 @@ MUTATIONS = (
     Mutation(
         "failed asks: an ask interrupted by a restart has failed",
         "actors/core/session/publishing.py:interrupted_result",
-        'AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
-        'AskResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
+        'AskResult("", "interrupted", bound or NO_BINDING, attempts, 0, Usage(), why, turn=turn)',
+        'AskResult("", "failed", bound or NO_BINDING, attempts, 0, Usage(), why, turn=turn)',
         (f"{ASKS}::test_an_ask_interrupted_by_a_restart_returns_a_result",),
     ),
     Mutation(

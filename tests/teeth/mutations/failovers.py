@@ -107,7 +107,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failover matrix: the log does not record a loss",
         "actors/journal/journal_actor.py:JournalActor._write_loss",
-        "self._ends.pending_loss(session)",
+        "self._logs.pending_loss(session)",
         "None",
         LAGGING,
     ),

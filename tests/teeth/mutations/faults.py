@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a byte order mark breaks a stream",
         "actors/adapters/framing.py:EventParser._complete_line",
-        "line = line.removeprefix(_MARK)",
+        "line = line.removeprefix(_BYTE_ORDER_MARK)",
         "",
         ("tests/adapters/test_sse.py",),
     ),
@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         try:
             ...
         finally:
-            self._release_place(ticket, failure, usage)
+            self._end_try(ticket, failure, usage)
         """,
         """
         try:
@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         except LookupError:
             pass
         else:
-            self._release_place(ticket, failure, usage)
+            self._end_try(ticket, failure, usage)
         """,
         (_CANCELS,),
     ),

@@ -29,14 +29,14 @@ MUTATIONS = (
     Mutation(
         "waking: each request is rendered separately",
         "actors/core/session/lanes.py:RequestRun.try_merge",
-        "self.seals or ...",
+        "self.has_seals or ...",
         "self or ...",
         (STATE,),
     ),
     Mutation(
         "waking: a call with a sent synthetic result shows its late result",
         "actors/core/session/lanes.py:RequestRun.try_merge",
-        "self.seals or len(self.ledger.late) != len(other.ledger.late)",
+        "self.has_seals or len(self.ledger.late) != len(other.ledger.late)",
         "len(self.lengths) > 99",
         (STATE, "tests/core/test_lane.py"),
     ),
@@ -74,7 +74,7 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: the ledger receives call events after the request that seals them",
-        "actors/core/session/lanes.py:LogFold.add",
+        "actors/core/session/lanes.py:LogReplay.add",
         """
         state = state.with_call_events(happened)
         happened = []
@@ -112,7 +112,7 @@ if True:
     Mutation(
         "sleep: sessions are passivated only when others are used",
         "actors/session/pending.py:PendingAsks.deliver_result",
-        "self.on_rest()",
+        "self.on_ask_end()",
         "",
         (
             f"{SLEEP}::test_sessions_are_passivated_after_a_burst_of_asks",
@@ -122,7 +122,7 @@ if True:
     Mutation(
         "memory: an ended session keeps its memory",
         "actors/runtime/lifecycle.py:SessionLifecycle.end",
-        "self.holding.release()",
+        "self.memory_use.release()",
         "",
         (f"{SLEEP}::test_logs_in_memory_storage_count_as_memory_that_hibernation_cannot_free",),
     ),
@@ -131,9 +131,9 @@ if True:
         "actors/runtime/lifecycle.py:SessionLifecycle._count_evicted",
         """
         if self.host.is_durable:
-            self.holding.release()
+            self.memory_use.release()
         """,
-        "self.holding.release()",
+        "self.memory_use.release()",
         (f"{SLEEP}::test_logs_in_memory_storage_count_as_memory_that_hibernation_cannot_free",),
     ),
     Mutation(

@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "import: a transcript in another dialect is read nevertheless",
         "actors/adapters/importing.py:recognise_dialect",
         """
-        if plain_marks:
+        if unique_hints:
             ...
         """,
         """
@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "import: a format is guessed although a message does not match it",
         "actors/adapters/importing.py:_guess_dialect",
         "at is None",
-        "at is None or mark.is_plain",
+        "at is None or hint.is_unique",
         (GUESSES,),
     ),
     Mutation(
@@ -137,7 +137,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "free text: a host without free-text tools receives one",
         "actors/adapters/openai_chat/encode.py:OpenAIChatWriter.write_call",
-        "self._custom and (text := call.text) is not None",
+        "self._has_custom_tools and (text := call.text) is not None",
         "(text := call.text) is not None",
         (CUSTOM,),
     ),

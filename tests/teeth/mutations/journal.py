@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: the fold of a passivated session stays in memory",
         "actors/runtime/session_actors.py:SessionActors.reset_state",
-        "self._state, self._lanes, self._made = (*..., None)",
+        "self._state, self._lanes, self._session_actor = (*..., None)",
         "self._state, self._lanes = (*...,)",
         (_DROPPED,),
     ),
@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: rows of a failed commit are remembered",
         "actors/journal/storage/sqlite/connection.py:Connections._transaction",
-        "self._seen = -1",
+        "self._data_version = -1",
         "",
         ("tests/journal/test_sqlite.py::test_a_failed_commit_undoes_the_whole_transaction",),
     ),
@@ -91,9 +91,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/actor.py:_ContextChild.on_end",
         """
         if not owner.is_regular_end(error):
-            system.crashed(owner.name, error)
+            system.on_crash(owner.name, error)
         """,
-        "system.crashed(owner.name, error)",
+        "system.on_crash(owner.name, error)",
         (_ENDS,),
     ),
     Mutation(
@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an end does not end the group at once",
         "actors/kernel/cell.py:Group.continue_when_down",
-        "self.ended is not None or len(self.crashes) > self.restart.intensity",
+        "self.end_error is not None or len(self.crashes) > self.restart.intensity",
         "len(self.crashes) > self.restart.intensity",
         (_ENDS,),
     ),
@@ -218,7 +218,7 @@ self._apply_to_state(event)
         "journal: the pending events of one session are unbounded",
         "actors/journal/log.py:LogWriter.send",
         """
-        if self._sent == SENT:
+        if self._sent == MAX_SENT:
             context.hold_messages()
         """,
         "",
@@ -228,7 +228,7 @@ self._apply_to_state(event)
         "journal: a session that waited for the journal stays stopped",
         "actors/journal/log.py:LogWriter.send",
         """
-        if self._sent == SENT - 1:
+        if self._sent == MAX_SENT - 1:
             context.release_messages()
         """,
         "",
@@ -272,14 +272,14 @@ self._apply_to_state(event)
     Mutation(
         "journal: the stats hide the end of an outage",
         "actors/journal/health.py:JournalHealth.record_success",
-        'self.since, self.reason = (None, "")',
+        'self.outage_began, self.outage_reason = (None, "")',
         "pass",
         (_STATS,),
     ),
     Mutation(
         "journal: an outage is logged repeatedly",
         "actors/journal/health.py:JournalHealth.record_failure",
-        "self.since is None",
+        "self.outage_began is None",
         "True",
         (_STATS,),
     ),
@@ -327,7 +327,7 @@ self._apply_to_state(event)
         "ledger: a result is shown before it is durable",
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "durable.send(self._durable)",
-        "durable.send(self.known.ledger)",
+        "durable.send(self.current.ledger)",
         ("tests/journal/test_slow_journal.py::test_ledger_history_and_preview_show_only_durable_results",),
     ),
 )

@@ -272,17 +272,17 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _reads(
         "a long text may be blank",
-        "__init__.py:_shortened",
+        "__init__.py:_stand_in_for_text",
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG",
         "piece[:1] != b'\"' or len(piece) > _TOO_LONG",
     ),
     _reads(
         "a long text may be of any length",
-        "__init__.py:_shortened",
+        "__init__.py:_stand_in_for_text",
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG",
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE",
     ),
-    _reads("a long text may end anywhere", "__init__.py:_shortened", "piece[last:]", "b'\"'"),
+    _reads("a long text may end anywhere", "__init__.py:_stand_in_for_text", "piece[last:]", "b'\"'"),
     _reads("arguments may be any text", "messages.py:non_object_reason", "_QUICK.decode(text)", "{}"),
     _reads(
         "usual arguments may be any text",

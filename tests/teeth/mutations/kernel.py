@@ -21,14 +21,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: each next turn of trio wakes the loop through its socket",
-        "actors/kernel/event_loop.py:TrioTurns.call_next",
+        "actors/kernel/event_loop.py:TrioTurnQueue.call_next",
         "sys.modules['trio'].lowlevel.spawn_system_task(self._run, name='turns', context=Context())",
         "self._soon(self._call_due)",
         (f"{NEXT_TURN}::test_trio_calls_functions_at_the_next_turn_in_order_without_a_system_call",),
     ),
     Mutation(
         "kernel: a next turn is lost at the end of trio's run",
-        "actors/kernel/event_loop.py:TrioTurns.call_next",
+        "actors/kernel/event_loop.py:TrioTurnQueue.call_next",
         "self._soon(self._call_due)",
         "raise",
         (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_trios_system_tasks_have_ended",),
@@ -36,13 +36,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: the task of trio's next turn outlives its system",
         "actors/kernel/system.py:SystemHost._run",
-        "self._loop.rest()",
+        "self._loop.end_idle_task()",
         "",
         (f"{NEXT_TURN}::test_the_task_that_calls_functions_at_trios_next_turn_ends_with_the_system",),
     ),
     Mutation(
         "kernel: a next turn is lost once trio has cancelled its task",
-        "actors/kernel/event_loop.py:TrioTurns._abort",
+        "actors/kernel/event_loop.py:TrioTurnQueue._abort",
         "self._parked, self._is_running = None, False",
         "self._parked = None",
         (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_trios_system_tasks_have_ended",),
@@ -50,19 +50,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a message is handled at once although senders wait for space",
         "actors/kernel/receiver.py:Receiver.accept",
-        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
-        "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        "queue is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        "not queue and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         (f"{SEMANTICS}::test_no_message_overtakes_senders_that_wait_for_mailbox_space",),
     ),
     Mutation(
         "kernel: an asker's messages are handled on its stack without yielding",
         "actors/kernel/receiver.py:Receiver.accept",
         """
-        self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
+        queue is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
             dispatcher.stretch < STRETCH
         )
         """,
-        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy)",
+        "queue is None and self.control is None and (not self.busy) and (not dispatcher.busy)",
         (f"{SEMANTICS}::test_a_task_whose_asks_are_answered_at_once_still_yields_regularly",),
     ),
     Mutation(
@@ -85,9 +85,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a handler runs inside its sender's handler",
         "actors/kernel/receiver.py:Receiver.accept",
-        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        "queue is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         """
-        self.mail is None and self.control is None and (not self.busy) and (
+        queue is None and self.control is None and (not self.busy) and (
             dispatcher.acting is not self
         ) and ...
         """,
@@ -162,8 +162,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: foreign code runs in a damaged nursery",
         "actors/kernel/tasks.py:ContainedTasks._reuse_nursery",
-        "is_sound and len(self._spare) < SPARES",
-        "len(self._spare) < SPARES",
+        "is_sound and len(self._spare) < MAX_SPARE_NURSERIES",
+        "len(self._spare) < MAX_SPARE_NURSERIES",
         (
             "tests/kernel/test_leaving.py::test_damage_that_host_code_does_to_its_task_does_not_affect_later_host_code",
         ),
@@ -192,8 +192,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a request is sealed on an outdated version",
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
-        "version != self.known.version",
-        "version > self.known.version",
+        "version != self.current.version",
+        "version > self.current.version",
         (
             "tests/session/test_cancel.py::test_a_rendered_request_is_not_sent_if_another_result_arrived_since_rendering",
         ),
@@ -201,8 +201,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a change has no version",
         "actors/ledger/ledger_actor.py:LedgerActor._write_and_reply",
-        "LedgerSnapshot(*..., known.version + 1)",
-        "LedgerSnapshot(*..., known.version)",
+        "LedgerSnapshot(*..., before.version + 1)",
+        "LedgerSnapshot(*..., before.version)",
         (
             "tests/session/test_cancel.py::test_a_rendered_request_is_not_sent_if_another_result_arrived_since_rendering",
         ),

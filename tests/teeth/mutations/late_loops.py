@@ -24,7 +24,7 @@ MUTATIONS = (
     Mutation(
         "closing: an endless call keeps the loop open",
         f"{LOOP}:LoopThread._run_hosted",
-        "self._tasks.cancel_scope.deadline = anyio.current_time() + ENDING",
+        "self._tasks.cancel_scope.deadline = anyio.current_time() + CALL_GRACE",
         "",
         (f"{SYNC}::test_a_program_that_ends_during_a_sync_call_cannot_create_a_new_runtime",),
     ),

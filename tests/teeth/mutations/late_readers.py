@@ -34,7 +34,7 @@ MUTATIONS = (
         "late readers: a log that is cut while a reader starts has ended",
         f"{EVENTS}._subscribe",
         """
-        if following.rolled_back_to is None:
+        if subscriber.rolled_back_to is None:
             raise
         """,
         "raise",
@@ -44,7 +44,7 @@ MUTATIONS = (
         "late readers: a reader that starts while its log is cut is past its end",
         f"{EVENTS}._subscribe",
         """
-        if following.rolled_back_to is None:
+        if subscriber.rolled_back_to is None:
             break
         """,
         "break",

@@ -94,8 +94,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "titles: SQLite checks only the first key of the given metadata",
         "actors/journal/storage/sqlite/records.py:query",
-        "range(len(which.metadata))",
-        "range(len(which.metadata[:1]))",
+        "range(len(session_filter.metadata))",
+        "range(len(session_filter.metadata[:1]))",
         (f"{TITLES}::test_a_list_of_sessions_can_be_filtered_by_metadata",),
     ),
     Mutation(

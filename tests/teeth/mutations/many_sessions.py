@@ -120,14 +120,14 @@ for oldest in ...:
     Mutation(
         "many sessions: a collector that takes a third of the time is not reported",
         "actors/runtime/residency.py:Residency.add_active",
-        "TUNING.advise(CROWD)",
+        "TUNING.advise(MANY_SESSIONS)",
         "pass",
         (f"{COLLECTOR}::test_a_runtime_with_many_sessions_logs_advice_to_tune_the_collector",),
     ),
     Mutation(
         "many sessions: the advice is repeated after it was followed",
         f"{GC}:CollectorTuning.advise",
-        "gc.isenabled() and 0 < gc.get_threshold()[0] < LOW",
+        "gc.isenabled() and 0 < gc.get_threshold()[0] < LOW_THRESHOLD",
         "True",
         (f"{COLLECTOR}::test_advice_to_tune_the_collector_is_logged_once_and_only_if_useful",),
     ),

@@ -53,14 +53,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "renderer: a lane is read without the requests sent since its last command",
         "actors/renderer/renderer_actor.py:RendererActor.lanes",
-        "self._lanes.adopt(*sent.popitem())",
-        "sent.popitem()",
+        "self._lanes.adopt(binding, lane)",
+        "pass",
         ("tests/runtime/test_rebuild.py",),
     ),
     Mutation(
         "session: a lane's bytes count only from the renderer's next command",
         "actors/journal/log.py:Generation.store_sent_lane",
-        'self.holding.record_size("lanes", ...)',
+        'self.memory_use.record_size("lanes", ...)',
         "pass",
         (
             "tests/session/test_message_counts.py::test_the_memory_use_of_a_session_includes_a_lane_once_the_lane_is_sent",

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: a page of a list may have any length",
         "actors/runtime/validation.py:check_limit",
-        "not (isinstance(limit, int) and 0 <= limit <= MOST)",
+        "not (isinstance(limit, int) and 0 <= limit <= MAX_PAGE)",
         "False",
         (_ASKED,),
     ),

@@ -218,7 +218,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "movement: a rebalance moves sessions although the load is even",
         f"{MOVER}:SessionMover.rebalance",
-        "abs(each.sessions - mean) > EVEN * mean",
+        "abs(each.sessions - mean) > TOLERANCE * mean",
         "True",
         (f"{MOVEMENT}::test_a_rebalance_moves_nothing_while_the_load_is_nearly_even",),
     ),

@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: no other backend is tried after two empty answers",
         "actors/core/turn/turn.py:_TurnRules._after_empty_answer",
-        'self._close("failed", ..., elsewhere=True)',
+        'self._close("failed", ..., can_fail_over=True)',
         'self._close("failed", ...)',
         (TURN,),
     ),
@@ -122,7 +122,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: a repeated request is missing from the attempts",
         "actors/session/steps.py:TurnSteps._render",
-        "if step.again: ...",
+        "if step.repeat_reason: ...",
         "",
         (SESSIONS,),
     ),

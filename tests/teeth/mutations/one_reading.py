@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: a reading is not checked against the schema",
-        "actors/core/schemas/readings.py:_Search.readings",
+        "actors/core/schemas/readings.py:_Search.fitting_values",
         "self._check.is_valid(changed[0])",
         "True",
         (f"{READINGS}::test_an_argument_stays_unchanged_if_no_repair_makes_it_valid",),

@@ -61,14 +61,14 @@ MUTATIONS = (
     Mutation(
         "postgres: each of a group of resumed sessions is a separate commit",
         "actors/journal/storage/postgres/storage.py:PostgresStorage._claim_all",
-        "claim_free(connection, self._place, self.host, sessions, existing)",
-        "claim_free(connection, self._place, self.host, sessions, ())",
+        "claim_free(connection, self._location, self.host, sessions, existing)",
+        "claim_free(connection, self._location, self.host, sessions, ())",
         (f"{TABLES}::test_concurrent_claims_of_existing_sessions_share_a_commit",),
     ),
     Mutation(
         "postgres: a page is read by several statements",
         "actors/journal/storage/postgres/reading.py:stored_records",
-        "most is not None and (page := _small_page(connection, session, after, most)) is not None",
+        "limit is not None and (page := _small_page(connection, session, after, limit)) is not None",
         "(page := None) is not None",
         (f"{TABLES}::test_a_page_without_large_values_is_one_statement",),
     ),
@@ -200,7 +200,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a deadlock is not retried",
-        f"{FAULTS}:AGAIN",
+        f"{FAULTS}:RETRIED_CODES",
         '("40001", "40P01", "23503")',
         '("40001", "23503")',
         (FAILURES,),
@@ -208,8 +208,8 @@ MUTATIONS = (
     Mutation(
         "postgres: conflicts are retried forever",
         f"{LINK}:Link._recovers_from",
-        "tries < TRIES",
-        "tries < 3 * TRIES",
+        "tries < MAX_TRIES",
+        "tries < 3 * MAX_TRIES",
         (f"{FAILURES}::test_the_number_of_retries_after_a_transaction_conflict_is_bounded",),
     ),
     Mutation(
@@ -221,7 +221,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a connection to a server that became read-only is kept",
-        f"{FAULTS}:ELSEWHERE",
+        f"{FAULTS}:READ_ONLY_CODES",
         '("25006",)',
         '("25007",)',
         (FAILURES,),
@@ -312,7 +312,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a reference to a blob deleted just now is refused",
-        f"{FAULTS}:AGAIN",
+        f"{FAULTS}:RETRIED_CODES",
         '(*..., "23503")',
         "(*...,)",
         (FAILURES,),

@@ -22,7 +22,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failover: an append does not carry the expected last event",
-        "actors/journal/health.py:LogEnds.add_predecessors",
+        "actors/journal/health.py:ClaimedLogs.add_predecessors",
         "Entry(entry.session, entry.fence, entry.events, after)",
         "entry",
         ("tests/journal/test_log_ends.py",),
@@ -30,7 +30,7 @@ MUTATIONS = (
     Mutation(
         "failover: a loss is not recorded in the log",
         "actors/journal/journal_actor.py:JournalActor._write_loss",
-        "self._ends.pending_loss(session)",
+        "self._logs.pending_loss(session)",
         "None",
         (LOST,),
     ),
@@ -135,8 +135,8 @@ MUTATIONS = (
     Mutation(
         "pooler: shared connections count as exclusive",
         "actors/journal/storage/postgres/connection.py:check_direct",
-        "len(ones) > 1 or len(others) > 1 or ones & others",
-        "len(ones) > LOOKS",
+        "len(first_pids) > 1 or len(second_pids) > 1 or first_pids & second_pids",
+        "len(first_pids) > CHECKS",
         ("tests/journal/test_postgres_pooler.py",),
     ),
     Mutation(
@@ -144,10 +144,10 @@ MUTATIONS = (
         f"{STORAGE}:PostgresStorage._prepare_writing",
         """
         self._check_direct(connection)
-        self._configure(connection, self._writing)
+        self._configure(connection, self._write_timeout)
         """,
         """
-        self._configure(connection, self._writing)
+        self._configure(connection, self._write_timeout)
         self._check_direct(connection)
         """,
         ("tests/journal/test_postgres_pooler.py",),

@@ -16,7 +16,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "readers: an event is shown before it is acknowledged",
         f"{JOURNAL}:JournalActor._check_answer",
-        "page.up_to(self._ends.visible_end(command.session, page.last))",
+        "page.up_to(self._logs.visible_end(command.session, page.last))",
         "page",
         (f"{TESTS}::test_readers_see_no_unacknowledged_event",),
     ),
@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: an ask is published with turn 0",
-        "actors/core/session/open_asks.py:AskStart.search",
+        "actors/core/session/open_asks.py:AskStartSearch.search",
         "(event.turn, True)",
         "(0, True)",
         (

@@ -81,7 +81,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: no other backend answers after a structural refusal",
         "actors/core/turn/turn.py:_TurnRules._rewrite",
-        'self._close("failed", refused.reason, elsewhere=True)',
+        'self._close("failed", refused.reason, can_fail_over=True)',
         'self._close("failed", refused.reason)',
         (FAILOVER, TURN),
     ),

@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repeats: a continued ask loses its handoff",
         "actors/session/driver.py:TurnDriver.continue_ask",
-        "await self._handing.requested_handover()",
+        "await self._handovers.requested_handover()",
         "None",
         (f"{EDGES}::test_a_handoff_that_happened_before_a_kill_is_kept",),
     ),

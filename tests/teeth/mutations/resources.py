@@ -244,7 +244,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mcp: a lost connection is an error of the server",
         f"{SERVER}:ServerTools._is_lost_call",
-        "self._is_lost or error.code == CONNECTION_CLOSED or error.message in REFUSED",
+        "self._is_lost or error.code == CONNECTION_CLOSED or error.message in REJECTION_MESSAGES",
         "False",
         (MCP,),
     ),

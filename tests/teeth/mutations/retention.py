@@ -88,7 +88,7 @@ MUTATIONS = (
     Mutation(
         "fsck: records of a database are read without verification",
         "actors/journal/storage/postgres/check.py:JournalTables._verified_log",
-        "decode_records(row.name, row.verified_records(found, 0, self._find_blob, self._place))",
+        "decode_records(row.name, row.verified_records(found, 0, self._find_blob, self._location))",
         "found.fetchall()",
         ("tests/journal/test_postgres_check.py::test_fsck_names_the_damage_and_no_password",),
     ),

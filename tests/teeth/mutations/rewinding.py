@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a session opened on the history knows removed calls",
-        f"{STATE}:opening",
+        f"{STATE}:opening_event",
         "not is_removed(history, item.call_id)",
         "True",
         (f"{CORE}::test_a_session_opened_on_a_rewound_history_knows_only_the_remaining_calls",),
@@ -88,7 +88,7 @@ MUTATIONS = (
         (f"{CORE}::test_a_rewind_event_is_accepted_only_with_a_valid_position",),
     ),
     Mutation(
-        "rewinding: a rewind waits for a turn that waits for its caller",
+        "rewinding: a rewind waits for a paused turn",
         f"{SESSION}:SessionActor._limit_queue",
         "self._pending.drop_rewinds(open_turn_error(self._log.state))",
         "",

@@ -42,7 +42,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: unreachable hosts are not excluded",
         f"{TABLE}.record",
-        "_store(self._unreachable, address, until, EXCLUSIONS)",
+        "_store(self._unreachable, address, until, MAX_EXCLUSIONS)",
         "pass",
         (f"{ROUTING}::test_an_unreachable_host_is_left_out_for_all_requests_until_its_exclusion_ends",),
     ),
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a host that refuses receives further sessions",
         f"{TABLE}.record",
-        "_store(self._refusing, address, until, EXCLUSIONS)",
+        "_store(self._refusing, address, until, MAX_EXCLUSIONS)",
         "pass",
         (f"{ROUTING}::test_a_host_that_refuses_a_session_receives_no_new_sessions_but_keeps_those_it_owns",),
     ),
@@ -87,15 +87,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the number of attempts is not limited",
         f"{ROUTE}._is_exhausted",
-        "self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= ENDED",
-        "self._idle >= limits.deadline or self._ended >= ENDED",
+        "self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= MAX_ENDED",
+        "self._idle >= limits.deadline or self._ended >= MAX_ENDED",
         (GENERATED,),
     ),
     Mutation(
         "host router: the deadline is ignored",
         f"{ROUTE}._is_exhausted",
-        "self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= ENDED",
-        "self._attempts >= limits.max_attempts or self._ended >= ENDED",
+        "self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= MAX_ENDED",
+        "self._attempts >= limits.max_attempts or self._ended >= MAX_ENDED",
         (f"{ROUTING}::test_only_the_time_without_a_working_host_counts_toward_the_deadline",),
     ),
     Mutation(
@@ -159,8 +159,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: an outage of the journal makes all owners unknown",
         f"{SEARCH}:HostSearch._read_hosts",
-        "owner is not None and owner != self._named and hosts and is_missing",
-        "owner is not None and owner != self._named and all(host.address != owner for host in hosts)",
+        "owner is not None and owner != self._named_owner and hosts and is_missing",
+        "owner is not None and owner != self._named_owner and all(host.address != owner for host in hosts)",
         (
             f"{SEARCHES}::test_a_request_is_sent_to_its_owner_while_no_list_of_hosts_can_be_read",
             f"{SEARCHES}::test_a_request_is_sent_to_its_owner_while_the_list_of_hosts_is_not_current",
@@ -169,7 +169,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: an owner that joined after the list was read is not followed",
         f"{SEARCH}:HostSearch._read_hosts",
-        "owner is not None and owner != self._named and hosts and is_missing",
+        "owner is not None and owner != self._named_owner and hosts and is_missing",
         "owner is not None and hosts and is_missing",
         (f"{SEARCHES}::test_a_request_is_sent_to_an_owner_that_a_host_has_just_named",),
     ),
@@ -190,7 +190,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the end of a lease is noticed at the next regular read",
         f"{DIRECTORY}._period",
-        "min(PERIOD, max(SHORTEST_PERIOD, min(leases, default=PERIOD)))",
+        "min(PERIOD, max(MIN_PERIOD, min(leases, default=PERIOD)))",
         "PERIOD",
         (f"{DIRECTORIES}::test_the_list_of_hosts_is_read_again_when_one_of_its_leases_has_expired",),
     ),
@@ -218,7 +218,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the first ask of a host imports the modules of a turn",
         "actors/hosts/membership.py:import_turn_modules",
-        "for name in MODULES:\n    import_module(name)",
+        "for name in TURN_MODULES:\n    import_module(name)",
         "",
         (
             "tests/hosts/test_preparation.py::test_the_first_ask_of_a_host_imports_only_modules_of_its_backend",
@@ -255,14 +255,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the answer of a program that is no router reaches the client",
         f"{FORWARDER}._exchange",
-        "all((name != ANSWERED for name, _ in answer.raw_headers))",
+        "all((name != ANSWERED_HEADER for name, _ in answer.raw_headers))",
         "False",
         (f"{FORWARDING}::test_a_host_counts_as_unreachable_if_no_router_answers_at_its_address",),
     ),
     Mutation(
         "host router: a request that a server refuses is repeated at other hosts",
         f"{FORWARDER}._exchange",
-        "answer.status in REFUSED",
+        "answer.status in REFUSAL_STATUSES",
         "False",
         (f"{FORWARDING}::test_a_request_refused_by_the_server_of_a_host_is_not_repeated",),
     ),
@@ -321,7 +321,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a client removes the key of forwarded requests",
         "actors/hosts/asgi.py:end_to_end",
-        "{name.strip().lower() for name in listed.split(b',')} - {KEY}",
+        "{name.strip().lower() for name in listed.split(b',')} - {KEY_HEADER}",
         "{name.strip().lower() for name in listed.split(b',')}",
         (f"{REJECTIONS}::test_a_client_cannot_remove_the_key_from_forwarded_requests",),
     ),
@@ -334,16 +334,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the addresses of earlier proxies are sent twice",
-        "actors/hosts/asgi.py:REPLACED",
-        "frozenset({b'content-length', b'expect', CLIENTS, b'x-forwarded-proto', FORWARDS})",
-        "frozenset({b'content-length', b'expect', b'x-forwarded-proto', FORWARDS})",
+        "actors/hosts/asgi.py:REPLACED_HEADERS",
+        "frozenset({b'content-length', b'expect', CLIENTS_HEADER, b'x-forwarded-proto', FORWARDED_HEADER})",
+        "frozenset({b'content-length', b'expect', b'x-forwarded-proto', FORWARDED_HEADER})",
         (f"{ROUTED}::test_a_forwarded_request_has_the_key_and_the_address_of_the_client[asyncio-sqlite]",),
     ),
     Mutation(
         "host router: the key of the client is replaced",
         f"{REQUEST}.__init__",
-        "KEY not in names and scope['method'] not in WITHOUT_EFFECT",
-        "scope['method'] not in WITHOUT_EFFECT",
+        "KEY_HEADER not in names and scope['method'] not in SAFE_METHODS",
+        "scope['method'] not in SAFE_METHODS",
         (f"{REJECTIONS}::test_a_request_with_effects_has_one_key",),
     ),
     Mutation(
@@ -517,7 +517,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the handle of a Ray actor that has ended is kept",
-        "actors/hosts/ray_hosts.py:RayHosts._forgetting",
+        "actors/hosts/ray_hosts.py:RayHosts._forget_if_ended",
         "self._actors[address] = None",
         "pass",
         (f"{RAY}::test_an_actor_recreated_by_another_program_is_found_by_its_name",),
@@ -525,7 +525,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a request that ends its hosts is repeated without limit",
         f"{ROUTE}.next_step",
-        "len(self._lost) >= LOST",
+        "len(self._lost) >= MAX_LOST",
         "False",
         (f"{ROUTING}::test_a_request_is_given_up_after_several_hosts_did_not_answer",),
     ),
@@ -611,7 +611,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the addresses of earlier proxies are dropped",
         f"{REQUEST}.forwarded_headers",
-        "[value for name, value in self.headers if name == CLIENTS]",
+        "[value for name, value in self.headers if name == CLIENTS_HEADER]",
         "list[bytes]()",
         (f"{ROUTED}::test_a_forwarded_request_has_the_key_and_the_address_of_the_client",),
     ),
@@ -645,7 +645,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a Ray actor never serves if its journal was unavailable when it started",
-        "actors/hosts/ray_hosts.py:HostActor._live",
+        "actors/hosts/ray_hosts.py:HostActor._run",
         "if not isinstance(error, JournalError):\n    return",
         "return",
         (f"{RAY}::test_an_actor_enters_its_runtime_as_soon_as_the_journal_can_be_used",),

@@ -10,15 +10,15 @@ MUTATIONS = (
     Mutation(
         "breaker: all other requests are refused until the probe's answer has ended",
         "actors/provider/rounds.py:Round._read_answer",
-        "events and (ticket.probes or ticket.is_in_doubt)",
-        "events and (ticket.probes or ticket.is_in_doubt) and decoder.ended",
+        "events and (ticket.is_probe or ticket.is_in_doubt)",
+        "events and (ticket.is_probe or ticket.is_in_doubt) and decoder.ended",
         (STORMS,),
     ),
     Mutation(
         "breaker: any byte of a probe's answer closes it",
         "actors/provider/rounds.py:Round._read_answer",
-        "events and (ticket.probes or ticket.is_in_doubt)",
-        "ticket.probes or ticket.is_in_doubt",
+        "events and (ticket.is_probe or ticket.is_in_doubt)",
+        "ticket.is_probe or ticket.is_in_doubt",
         (STORMS,),
     ),
     Mutation(
@@ -98,7 +98,7 @@ MUTATIONS = (
         "breaker: waiting requests keep waiting when it opens",
         "actors/provider/admission.py:Admission._reject_queued",
         """
-        for ticket in (*self._again.clear(), *self._queue.clear()):
+        for ticket in (*self._retry_queue.clear(), *self._queue.clear()):
             wake(ticket.waiter)
         """,
         "pass",
@@ -108,7 +108,7 @@ MUTATIONS = (
         "breaker: a stopped probe is waited for",
         "actors/provider/admission.py:Admission.record_end",
         """
-        if ticket.probes:
+        if ticket.is_probe:
             self.breaker.cancel_probe()
         """,
         "pass",
@@ -152,8 +152,8 @@ MUTATIONS = (
     Mutation(
         "fairness: all tenants have equal weights",
         "actors/core/policy/fair.py:FairQueue.pop",
-        "self._tenants.charge_first(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))",
-        "self._tenants.charge_first(cost, stays=bool(sessions))",
+        "self._tenants.charge_first(cost / self._weights.get(tenant, 1.0), has_more=bool(sessions))",
+        "self._tenants.charge_first(cost, has_more=bool(sessions))",
         (FAIR, STORMS),
     ),
     Mutation(
@@ -226,8 +226,8 @@ MUTATIONS = (
     Mutation(
         "attempts: a repeated request is not reported",
         "actors/session/inflight.py:AskTotals.record_round",
-        'self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))',
-        '_ = Attempt(binding, "retried", failure.message, cause, tried.wait)',
+        'self.retried += (Attempt(binding, "retried", failure.message, cause, tried.wait),)',
+        "pass",
         (POOLS,),
     ),
     Mutation(

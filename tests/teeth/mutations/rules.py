@@ -49,14 +49,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rules: the judge enforces a rule that no row breaks",
         "actors/core/rulebook/rule.py:Rule.is_checked",
-        "not self.unseen",
+        "not self.unchecked_reason",
         "True",
         (f"{_TESTS}test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_the_rule",),
     ),
     Mutation(
         "rules: a refused attachment is read as a broken transcript",
         "actors/adapters/error_patterns.py:_RULE_WORDINGS",
-        '"media" if rule.id in _OF_MEDIA else None',
+        '"media" if rule.id in _MEDIA_RULES else None',
         "None",
         REFUSED,
     ),

@@ -111,7 +111,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its ledger is reset on passivation",
         "actors/runtime/session_actors.py:SessionActors.passivate",
-        "Replay(replace(self.state, ledger=ledger.known.ledger), *...)",
+        "Replay(replace(self.state, ledger=ledger.current.ledger), *...)",
         "Replay(self.state, *...)",
         (f"{ACTIVATION}::test_sessions_continue_normally_after_passivation",),
     ),
@@ -291,8 +291,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: any truthy answer is an approval",
         "actors/scheduler/calls.py:CallExecution._run_to_end",
-        "self._asks and (answer := (await self._ask_approval())) is not True",
-        "self._asks and (not (answer := (await self._ask_approval())))",
+        "self._needs_approval and (answer := (await self._ask_approval())) is not True",
+        "self._needs_approval and (not (answer := (await self._ask_approval())))",
         (f"{EDGE}::test_an_approval_hook_approves_only_with_true_and_its_error_affects_one_call",),
     ),
     Mutation(

@@ -25,9 +25,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "start: a type used only in annotations makes anyio import its locks and events",
-        "actors/runtime/registry.py:Reservation.over",
-        'over: "anyio.Event | None" = None',
-        "over: anyio.Event | None = None",
+        "actors/runtime/registry.py:Reservation.freed",
+        'freed: "anyio.Event | None" = None',
+        "freed: anyio.Event | None = None",
         (LATER,),
     ),
     Mutation(

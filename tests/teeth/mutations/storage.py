@@ -149,7 +149,7 @@ MUTATIONS = (
     Mutation(
         "storage: a write-ahead log is preallocated without a limit",
         f"{CONNECTION}:Connections._extend_wal",
-        "max(0, min(size, LENGTHENED - size))",
+        "max(0, min(size, MAX_EXTENDED - size))",
         "max(0, size)",
         (CHECKPOINTS,),
     ),
@@ -170,8 +170,8 @@ MUTATIONS = (
     Mutation(
         "storage: the numbers of a deleted session start again",
         f"{SQLITE}:SqliteStorage._create_row",
-        "PlacedRow(*..., highest_removed_fence(connection, str(self.path)))",
-        "PlacedRow(*...)",
+        "SqliteRow(*..., highest_removed_fence(connection, str(self.path)))",
+        "SqliteRow(*...)",
         (STORAGES,),
     ),
     Mutation(
@@ -199,12 +199,12 @@ MUTATIONS = (
         "storage: another process's write is forgotten with the next transaction",
         f"{CONNECTION}:Connections._transaction",
         """
-        if seen != self._seen:
+        if seen != self._data_version:
             ...
         """,
         """
         self.changed = False
-        if seen != self._seen:
+        if seen != self._data_version:
             ...
         """,
         (FILES, SHARED),
@@ -440,7 +440,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a record has no link to its predecessor",
-        f"{RECORDS}:PlacedRow.append",
+        f"{RECORDS}:SqliteRow.append",
         "(place, before, *...)",
         "(place, place - 1, *...)",
         (FILES,),

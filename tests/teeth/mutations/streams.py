@@ -68,14 +68,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "streams: a rewritten request counts as another round",
-        "actors/core/session/publishing.py:AskFold.record_request",
+        "actors/core/session/publishing.py:AskResultBuilder.record_request",
         "self.request != (turn, round_number)",
         "1",
         (LOG,),
     ),
     Mutation(
         "streams: the attempts of an ask are those of its last turn",
-        "actors/core/session/publishing.py:AskFold.end_turn",
+        "actors/core/session/publishing.py:AskResultBuilder.end_turn",
         "self.attempts += (*event.retried, ended)",
         "self.attempts = [ended]",
         (FAILOVER,),
@@ -97,14 +97,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: a slow reader does not learn of lost events",
         "actors/journal/readers.py:Subscriber.put",
-        "self.lost += BUFFER",
+        "self.lost += MAX_DELTAS",
         "",
         (SLOW,),
     ),
     Mutation(
         "streams: a departed reader is kept",
         "actors/journal/readers.py:Readers.subscribe",
-        "self.following.pop(session, None)",
+        "self.subscribers.pop(session, None)",
         "pass",
         (LEFT,),
     ),

@@ -111,8 +111,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "handoff: two targets hand a conversation over forever",
         "actors/session/turn_changes.py:HandoverSteps._prepare_or_explain",
-        "... >= HANDOVERS",
-        "... >= 9 * HANDOVERS",
+        "... >= MAX_HANDOVERS",
+        "... >= 9 * MAX_HANDOVERS",
         (HANDOFF,),
     ),
     Mutation(

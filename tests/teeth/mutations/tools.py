@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "watchdog: it runs as long as a toolset is open",
         "actors/scheduler/watchdog.py:LoopWatch.is_needed",
-        "self._contained_tasks.named > 0",
+        "self._contained_tasks.described_count > 0",
         "bool(self._contained_tasks.names)",
         ("tests/scheduler/test_runaway_tools.py",),
     ),
@@ -32,7 +32,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "watchdog: it runs although nothing can be due",
         "actors/scheduler/watchdog.py:LoopWatch.check",
         "return STALL",
-        "return LOOK",
+        "return RECHECK",
         ("tests/scheduler/test_runaway_tools.py",),
     ),
     Mutation(
@@ -52,15 +52,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "call_tool: other readers of the session are left out",
         "actors/runtime/delivery.py:SessionCaller._run_operation",
-        "Submit(message, heard, *...)",
+        "Submit(message, shared_sink, *...)",
         "Submit(message, sink, *...)",
         ("tests/session/test_call_tool.py",),
     ),
     Mutation(
         "options: an unknown verdict allows the call",
         "actors/tools/tool.py:Tool.approval_of",
-        'said if said in ("allow", "ask", "deny") else "deny"',
-        "said",
+        'approval if approval in ("allow", "ask", "deny") else "deny"',
+        "approval",
         (OPTIONS,),
     ),
     Mutation(
@@ -157,8 +157,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: a writer does not wait for earlier writers",
         "actors/scheduler/calls.py:CallExecution.try_acquire",
-        "self.tool.resources and self._enter_resource_order()",
-        "self._enter_resource_order() and False",
+        "self.tool.resources and self._must_wait_for_resources()",
+        "self._must_wait_for_resources() and False",
         (ORDER,),
     ),
     Mutation(

@@ -48,7 +48,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "errors: a long message is searched completely for a requested wait",
         "actors/adapters/classify.py:_build_failure",
-        "report.text[:_READ]",
+        "report.text[:_MAX_READ]",
         "report.text",
         (
             "tests/adapters/test_classify.py::test_only_the_start_of_a_long_error_is_searched_for_a_requested_wait",
@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bursts: a backend is paused before its requests were retried",
         "actors/core/policy/pace.py:Breaker.record_failure",
-        "self.in_a_row < self.failures or now - self.since < self.least",
+        "self.in_a_row < self.failures or now - self.since < self.min_span",
         "self.in_a_row < self.failures",
         (f"{BURSTS}::test_every_request_of_a_burst_can_use_all_its_attempts",),
     ),
@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rate limits: refusals beside successes do not reveal a lower limit",
         "actors/core/policy/pace.py:Concurrency.record_crowding",
-        "self.limit = min(self.limit, float(others))",
+        "self.limit = min(self.limit, float(other_requests))",
         "pass",
         (
             "tests/core/test_pace.py::test_after_a_partly_served_burst_the_limit_equals_the_number_of_served_requests",
@@ -143,8 +143,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "errors: an endless body is read on",
         "actors/provider/rounds.py:Round._read_rejection",
-        "self._here.scope(deadline=self._here.now() + ERROR_SECONDS)",
-        "self._here.scope()",
+        "self._loop.scope(deadline=self._loop.now() + MAX_ERROR_SECONDS)",
+        "self._loop.scope()",
         (f"{SILENCE}::test_an_error_body_is_read_for_two_seconds_at_most",),
     ),
     Mutation(
@@ -164,7 +164,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pages: an error page is shown with its markup",
         "actors/adapters/classify.py:_build_failure",
-        "page_summary(report.message[:_READ], status) or report.message",
+        "page_summary(report.message[:_MAX_READ], status) or report.message",
         "report.message",
         (PAGES,),
     ),
@@ -229,7 +229,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "usage: reasoning outside of the completion is not output",
-        "actors/adapters/openai_chat/decode.py:_PLACES",
+        "actors/adapters/openai_chat/decode.py:_USAGE_FIELDS",
         '{**..., "reasoning": (1,), **...}',
         '{**..., "reasoning": (), **...}',
         (REASONING,),
@@ -271,7 +271,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "variables: rules see no context variables",
-        "actors/scheduler/calls.py:CallExecution._enter_resource_order",
+        "actors/scheduler/calls.py:CallExecution._must_wait_for_resources",
         "partial(call_with_variables, self.batch.context, rule)",
         "rule",
         (VARIABLES,),

@@ -13,7 +13,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "transport: a request that no server read has failed",
         "actors/transport/exchange.py:ClientExchange._fetch_head",
         """
-        if not connection.is_kept or connection.is_heard:
+        if not connection.is_reused or connection.has_received:
             raise
         """,
         "raise",
@@ -22,15 +22,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: a request is sent again after a byte of its answer arrived",
         "actors/transport/exchange.py:ClientExchange._fetch_head",
-        "not connection.is_kept or connection.is_heard",
-        "not connection.is_kept",
+        "not connection.is_reused or connection.has_received",
+        "not connection.is_reused",
         (FAULTS,),
     ),
     Mutation(
         "transport: a request that a server may have read is sent again",
         "actors/transport/exchange.py:ClientExchange._fetch_head",
-        "not connection.is_kept or connection.is_heard",
-        "connection.is_heard",
+        "not connection.is_reused or connection.has_received",
+        "connection.has_received",
         (RESENDING,),
     ),
     Mutation(
@@ -72,6 +72,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAULTS,),
     ),
     Mutation(
+        "transport: the head of a request stays in memory during its answer",
+        "actors/transport/exchange.py:ClientExchange._send_request",
+        "head, self._request_head = self._request_head or self._create_head(), None",
+        "head = self._request_head or self._create_head()",
+        (f"{RESENDING}::test_the_head_of_a_request_is_dropped_once_it_is_sent",),
+    ),
+    Mutation(
         "transport: an overtaken request still affects the timeout of its answer",
         "actors/transport/exchange.py:ClientExchange._limit_wait",
         "connection is self._connection and (not self._is_answered)",
@@ -94,8 +101,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         """
         if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
-            self._http = http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)
-            self.is_kept, self.is_heard, self.is_over, self._idle_since = (
+            self._http = http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+            self.is_reused, self.has_received, self.is_response_complete, self._idle_since = (
                 True,
                 False,
                 False,
@@ -207,8 +214,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: a proxy sees the content of its open_tunnel",
         "actors/transport/dial.py:dial",
-        "await _wrap_tls(stream, origin, trust)",
-        "stream if proxy else await _wrap_tls(stream, origin, trust)",
+        "await _wrap_tls(stream, origin, load_tls_context)",
+        "stream if proxy else await _wrap_tls(stream, origin, load_tls_context)",
         (PROXY,),
     ),
     Mutation(

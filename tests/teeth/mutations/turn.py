@@ -143,8 +143,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "approvals: an unapproved call runs without an approver",
         "actors/core/turn/batch.py:_plan_call",
-        "asks and (not can_ask)",
-        "asks and (not can_ask) and (not call.name)",
+        "needs_approval and (not can_ask)",
+        "needs_approval and (not can_ask) and (not call.name)",
         (f"{APPROVALS}::test_a_call_that_needs_approval_runs_once_after_it_was_allowed",),
     ),
     Mutation(
@@ -237,8 +237,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a late reader does not see the attempts before a turn waited",
-        "actors/core/session/publishing.py:AskFold.pause",
-        "self.attempts, self.finish, self.cut = (list(ask.attempts), None, None)",
+        "actors/core/session/publishing.py:AskResultBuilder.pause",
+        "self.attempts, self.finish, self.cut = (ask.attempts, None, None)",
         "self.finish, self.cut = (None, None)",
         ("tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_for_an_ask_that_waits",),
     ),

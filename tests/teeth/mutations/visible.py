@@ -111,7 +111,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a takeover is not logged",
-        "actors/journal/health.py:LogEnds.record_claim",
+        "actors/journal/health.py:ClaimedLogs.record_claim",
         "logger.session_taken_over(session, claim.taken_from)",
         "pass",
         (f"{LOGS}::test_a_takeover_is_logged_on_both_hosts",),
@@ -141,7 +141,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a stopped request counts as answered",
-        "actors/provider/rounds.py:Round._release_place",
+        "actors/provider/rounds.py:Round._end_try",
         "usage is None",
         "False",
         (f"{FIGURES}::test_disconnected_requests_have_no_status_and_stopped_requests_count_as_cancelled",),
@@ -192,7 +192,7 @@ MUTATIONS = (
         (SHOWN,),
     ),
     Mutation(
-        "metrics: a session that waits for its caller has an ask in flight",
+        "metrics: a session with a paused turn has an ask in flight",
         "actors/session/records.py:_STAGES",
         "'waiting'",
         "'asking'",

@@ -7,14 +7,14 @@ WITHIN = ("tests/session/test_tools_within_turns.py",)
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "within turns: a change waits for the next ask nevertheless",
-        "actors/tools/toolsets.py:SessionTools.catch_up",
+        "actors/tools/toolsets.py:SessionTools.check_for_changes",
         "any(...)",
         "False",
         WITHIN,
     ),
     Mutation(
         "within turns: every toolset's tools change within a turn",
-        "actors/tools/toolsets.py:SessionTools.catch_up",
+        "actors/tools/toolsets.py:SessionTools.check_for_changes",
         "each[0].source.within_turn",
         "True",
         WITHIN,

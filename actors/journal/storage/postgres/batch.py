@@ -155,7 +155,7 @@ def row_checksum(row: SessionRow) -> int:
     return crc32(msgpack.encode((row.name, row.key, *_log_summary(row), *row.labels)))
 
 
-def decode_row(values: Sequence[object], where: JournalLocation) -> SessionRow:
+def decode_row(values: Sequence[object], location: JournalLocation) -> SessionRow:
     """Decode a session's row from its columns.
 
     Raises:
@@ -164,7 +164,7 @@ def decode_row(values: Sequence[object], where: JournalLocation) -> SessionRow:
     *fields, found = values
     row = SessionRow(*fields)  # type: ignore[arg-type]  # the columns have the types of the fields
     if row_checksum(row) != found:
-        raise row_damage(row.name, where)
+        raise row_damage(row.name, location)
     return row
 
 

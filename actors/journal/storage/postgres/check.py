@@ -21,6 +21,7 @@ from actors.journal.storage.postgres.format import check_tables, has_removed_fen
 from actors.journal.storage.rows import COLUMNS, Damage, JournalLocation, damage_from_error, find_losses
 
 PATIENCE = 5.0
+"""Seconds to wait for a connection."""
 _ENTRIES = f"SELECT {COLUMNS} FROM actors_session WHERE name > %s ORDER BY name LIMIT 500"  # noqa: S608  inserts only constants
 _BLOBS = """
 SELECT hash, bytes, EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash) FROM actors_blob b
@@ -45,14 +46,14 @@ class JournalTables:
     blobs: int
 
     def __init__(self, url: str) -> None:
-        said = connection_parameters(url, PATIENCE, "actors sessions fsck")
-        self.where: str = database_label(said)
+        parameters = connection_parameters(url, PATIENCE, "actors sessions fsck")
+        self.where: str = database_label(parameters)
         """The name of the database in messages, without user and password."""
         self.sessions = self.records = self.blobs = 0
         """Numbers of intact logs, records and blobs."""
-        self._place = JournalLocation(self.where, "restore a backup")
+        self._location = JournalLocation(self.where, "restore a backup")
         try:
-            self._connection = psycopg.connect(**said, autocommit=True)  # type: ignore[arg-type]  # all are strings
+            self._connection = psycopg.connect(**parameters, autocommit=True)  # type: ignore[arg-type]  # all are strings
         except psycopg.Error as error:
             raise translate_connect_error(error, self.where) from None
         try:
@@ -109,9 +110,9 @@ class JournalTables:
 
     def _verified_log(self, values: tuple[Any, ...]) -> list[LogEvent]:
         """Return the events of a session after verifying its row and its records."""
-        row = decode_row(values, self._place)
+        row = decode_row(values, self._location)
         found = self._connection.execute(sql.RECORDS, (row.name, 0, None), binary=True)
-        log = decode_records(row.name, row.verified_records(found, 0, self._find_blob, self._place))
+        log = decode_records(row.name, row.verified_records(found, 0, self._find_blob, self._location))
         self.records += len(log)
         self.sessions += row.last > 0
         return log

@@ -2,16 +2,16 @@
 
 A `postgresql://` address may contain a password, so no error, log or repr contains the address.
 
-An operation that conflicts with a concurrent change is repeated at once, a few times. An operation that fails without a
-connection is repeated until `patience` seconds have passed since its call. If an earlier operation has already waited
-that long during the same outage, the failure is reported at once. A server that is silent for too long counts as lost,
-whatever the cause. Messages contain only the code and the first line of an error, because its details may contain
-stored data.
+An operation that conflicts with a concurrent change is repeated at once, a few times. An operation that fails because
+there is no connection is repeated until `patience` seconds have passed since the operation was called. If an earlier
+operation has already waited that long during the same outage, the failure is reported at once. A server that is silent
+for too long counts as lost, whatever the cause. Messages contain only the code and the first line of an error, because
+its details may contain stored data.
 
-With PgBouncer in transaction mode, statements that one program prepares run in another program, and the settings of one
-program affect others. A connection of the storage must correspond to one server connection for its entire life. The
-check for such a pooler uses two connections alternately. A pooler is present if both connections use the same server
-connection, or if one connection uses several server connections.
+A pooler such as PgBouncer in transaction mode shares server connections between programs. One program may then use the
+prepared statements and the settings of another program. So each connection of the storage must use one server
+connection for its entire life. The check for a pooler uses two connections alternately. A pooler is present if both
+connections use the same server connection, or if one connection uses several server connections.
 """
 
 import random
@@ -34,21 +34,22 @@ from actors.journal.storage.postgres.statements import IS_STANDBY
 
 _KEEPALIVES = {"keepalives_idle": "2", "keepalives_interval": "1", "keepalives_count": "3"}
 """TCP keepalive settings: a dead connection is detected after five seconds of silence."""
-LOOKS = 8
+CHECKS = 8
+"""Number of times that the check for a pooler compares the server connections."""
 R = TypeVar("R")
 Connection: TypeAlias = psycopg.Connection[
     tuple[Any, ...]
 ]  # Any: each statement returns rows of its own types
 PAUSE = 0.05
 """Seconds between two attempts to connect."""
-AT_ONCE = 1.0
-"""If an attempt to connect fails after more than these seconds, other attempts fail at once for the same time."""
-TRIES = 8
+FAIL_FAST = 1.0
+"""If an attempt to connect fails after more seconds than this, further attempts fail at once for as many seconds."""
+MAX_TRIES = 8
 """Maximum number of attempts of an operation that conflicts with other hosts."""
-AGAIN = ("40001", "40P01", "23503")
+RETRIED_CODES = ("40001", "40P01", "23503")
 """Codes of conflicts with other transactions: a serialization failure, a deadlock, and a blob that was deleted while
 another log began to refer to it. The operation is repeated at once, because the other transaction has ended by then."""
-ELSEWHERE = ("25006",)
+READ_ONLY_CODES = ("25006",)
 """The code of a read-only server: another server is the primary now, so the connection is closed."""
 _UNAVAILABLE: Mapping[str, str] = {
     "08": "the connection failed",
@@ -133,23 +134,24 @@ def database_label(parameters: dict[str, str]) -> str:
 
 
 def check_direct(first: psycopg.Connection[Any], second: psycopg.Connection[Any], where: str) -> None:
-    """Check that two connections use separate server connections, and always the same ones.
+    """Check that each of two connections always uses one server connection of its own.
 
     Raises:
         ConfigError: A pooler shares the server connections.
     """
-    looks = [(_server_process(first), _server_process(second)) for _ in range(LOOKS)]
-    ones, others = map(set, zip(*looks, strict=True))
-    if len(ones) > 1 or len(others) > 1 or ones & others:
+    pairs = [(_backend_pid(first), _backend_pid(second)) for _ in range(CHECKS)]
+    first_pids, second_pids = map(set, zip(*pairs, strict=True))
+    if len(first_pids) > 1 or len(second_pids) > 1 or first_pids & second_pids:
         raise ConfigError(
             f"{where}: a pooler shares connections between transactions; use its session mode "
             "(PgBouncer: pool_mode = session), or connect to the server directly"
         )
 
 
-def _server_process(connection: psycopg.Connection[Any]) -> int:
-    ((process,),) = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchall()
-    return int(process)
+def _backend_pid(connection: psycopg.Connection[Any]) -> int:
+    """Return the id of the server process behind a connection."""
+    ((pid,),) = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchall()
+    return int(pid)
 
 
 class _BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
@@ -309,8 +311,8 @@ class Link:
             connection = _BoundedConnection.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]  # all are strings
         except psycopg.Error as error:
             # After a slow attempt, callers that wait for the connection fail at once.
-            if (now := monotonic()) - began > AT_ONCE:
-                self._not_before = now + AT_ONCE
+            if (now := monotonic()) - began > FAIL_FAST:
+                self._not_before = now + FAIL_FAST
             failure = translate_connect_error(error, self._where)
             if isinstance(failure, ConfigError) and self._was_made:
                 # The address worked before, so try again later.
@@ -328,10 +330,10 @@ class Link:
         if is_lost(self._connection, error):
             self._close_connection()
             return self._wait_before_retry()
-        if error.sqlstate in ELSEWHERE:
+        if error.sqlstate in READ_ONLY_CODES:
             self._close_connection()
             return self._wait_before_retry()
-        if error.sqlstate in AGAIN and tries < TRIES:
+        if error.sqlstate in RETRIED_CODES and tries < MAX_TRIES:
             sleep(random.uniform(0, 0.01) * tries)  # noqa: S311  a random delay, not a secret
             return True
         return False
@@ -373,7 +375,7 @@ def is_lost(connection: psycopg.Connection[Any], error: BaseException) -> bool:
 
 
 def translate_error(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
-    """Return the error of this package for the error of a statement.
+    """Translate the error of a statement into an error of this package.
 
     Args:
         error: The error of psycopg.
@@ -381,16 +383,16 @@ def translate_error(error: Error, where: str, *, was_open: bool = False) -> Acto
         was_open: Whether the journal was open before. If so, an error in the configuration is not the cause.
     """
     code = error.sqlstate or ""
-    said = f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})" if code else f"{where}: {{}}"
+    template = f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})" if code else f"{where}: {{}}"
     if code in _DAMAGED:
-        return JournalDamaged(said.format("its tables are damaged; restore the database from a backup"))
+        return JournalDamaged(template.format("its tables are damaged; restore the database from a backup"))
     if code in _MISCONFIGURED and not was_open:
-        return ConfigError(said.format(_MISCONFIGURED[code]))
+        return ConfigError(template.format(_MISCONFIGURED[code]))
     for length in (5, 3, 2):
         if (why := _UNAVAILABLE.get(code[:length])) is not None:
-            return JournalUnavailable(said.format(why))
+            return JournalUnavailable(template.format(why))
     if code and code[:2] not in _REFUSED:
-        return JournalUnavailable(said.format("it failed; see the server's log"))
+        return JournalUnavailable(template.format("it failed; see the server's log"))
     if not code and isinstance(error, DataError):
         return JournalError(
             f"{where}: the database cannot store a string with a NUL character; remove the character"
@@ -399,16 +401,16 @@ def translate_error(error: Error, where: str, *, was_open: bool = False) -> Acto
         return JournalUnavailable(
             f"{where}: the connection was lost before the server confirmed the operation; try again"
         )
-    return JournalError(said.format("it rejected a statement; see the server's log"))
+    return JournalError(template.format("it rejected a statement; see the server's log"))
 
 
 def translate_connect_error(error: Error, where: str) -> ActorsError:
-    """Return the error of this package for a failed connection attempt. `where` is the name of the database."""
-    said = str(error)
+    """Translate the error of a connection attempt. `where` is the name of the database."""
+    message = str(error)
     for part, why in _AT_CONNECT.items():
-        if part in said and "No such file" not in said:
+        if part in message and "No such file" not in message:
             return ConfigError(f"{where}: {why}")
-    return JournalUnavailable(f"{where}: no connection, because {_outage_reason(said)}")
+    return JournalUnavailable(f"{where}: no connection, because {_outage_reason(message)}")
 
 
 def _outage_reason(message: str) -> str:

@@ -3,8 +3,8 @@
 The tables are in the first schema of the connection's search path. Their names begin with `actors_`, so other programs
 may use the same schema. The indexed columns of `actors_session` change when a turn begins, pauses or ends, and
 otherwise at most once a minute while a log grows. With other events, Postgres rewrites the row but no index (a
-heap-only tuple), and keeps large values of the row, such as long metadata, where they are. So an append sets the
-labels, from which `entries` is computed, only if they change.
+heap-only tuple), and keeps large values of the row, such as long metadata, where they are. So an append sets the title
+and the metadata, from which the indexed column `entries` is computed, only if they change.
 """
 
 from typing import Any

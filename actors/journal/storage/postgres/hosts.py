@@ -1,15 +1,13 @@
 """Claim sessions for a host, hand them over to another host, and remove them; keep the rows of hosts.
 
 A claim looks up the owners of the sessions, and raises the fencing number of each free session. A session is free if no
-host owns it, or if the lease of its owner has expired by the server's clock, which the journal records as
-`actors.journal.storage.clock` describes. A claim succeeds only if the fencing number has not changed since it was
-looked up. So if two hosts claim a session at once, one fails.
+host owns it, or if the lease of its owner has expired by the server's clock. A claim succeeds only if the fencing
+number has not changed since it was looked up. So if two hosts claim a session at once, one fails.
 
-Logs are deleted, and then the rows of sessions without a log are removed, in two transactions. The floor is the highest
-fencing number of all removed sessions. While a row is removed, the floor is locked, which blocks claims of new
-sessions. The deletion of logs may take long, so a separate transaction deletes them first. Between both transactions, a
-session has no log. If the second transaction fails, another deletion of the session, or the next host that starts,
-completes the removal.
+A session is deleted in two transactions. The first deletes its log, which may take long. The second removes its row and
+raises the floor, the highest fencing number of all removed sessions. The second transaction must be short, because it
+locks the floor, which blocks claims of new sessions. Between both transactions, the session has no log. If the second
+transaction fails, another deletion of the session, or the next host that starts, completes the removal.
 """
 
 import secrets
@@ -29,12 +27,12 @@ from actors.journal.storage.postgres.connection import Connection, allow_long_st
 from actors.journal.storage.postgres.format import check_version
 from actors.journal.storage.rows import JournalLocation, SessionRow
 
-RELEASED = 1000
-"""Sessions that one statement releases: few enough that the statement ends within its time limit."""
+RELEASE_LIMIT = 1000
+"""Maximum number of sessions that one statement releases: few enough that the statement ends within its time limit."""
 
 
 def claimable_rows(
-    connection: Connection, place: JournalLocation, host: str, sessions: Sequence[str]
+    connection: Connection, location: JournalLocation, host: str, sessions: Sequence[str]
 ) -> Iterator[SessionRow]:
     """Yield the rows of the known sessions among `sessions`, after checking that `host` may claim them.
 
@@ -42,45 +40,46 @@ def claimable_rows(
         SessionLeased: A session belongs to another live host.
     """
     for *columns, seconds, address in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
-        row = decode_row(columns, place)
+        row = decode_row(columns, location)
         if row.owner not in (None, host) and seconds > 0:
             raise row.leased_error(seconds, address)
         yield row
 
 
 def claim_row(
-    connection: Connection, place: JournalLocation, host: str, session: str, row: SessionRow | None
+    connection: Connection, location: JournalLocation, host: str, session: str, row: SessionRow | None
 ) -> SessionRow | None:
-    """Claim a session for `host`, if its row is still `row`. None means that the session has no row yet.
+    """Claim a session for `host`, if its row in the database still equals `row`.
 
-    Return the new row, or None if another host has changed the row.
+    `row` is None if the session has no row yet. Return the new row, or None if another host has changed the row.
     """
     if row is None:
         claimed = next(iter(_claim_new(connection, host, [session])), None)
     else:
         values = connection.execute(sql.CLAIM, (host, row.key, row.fence)).fetchone()
-        claimed = None if values is None else decode_row(values, place)
+        claimed = None if values is None else decode_row(values, location)
     if claimed is None:
-        check_version(connection, place.name)
+        check_version(connection, location.name)
     return claimed
 
 
 def claim_free(
     connection: Connection,
-    place: JournalLocation,
+    location: JournalLocation,
     host: str,
     sessions: Collection[str],
     existing: Collection[str],
 ) -> list[tuple[SessionRow, str | None]]:
-    """Claim the free sessions among `sessions`. Skip those that other hosts own, or claim at the same time.
+    """Claim the free sessions among `sessions`, and the free sessions among `existing` that have a log.
 
-    Return (new row, previous owner) for each claimed session. A session in `existing` is claimed only if it has a log.
+    Sessions that another host owns, or claims at the same time, are skipped. Return (new row, previous owner) for each
+    claimed session.
     """
     unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
     for *columns, seconds, _ in connection.execute(sql.LOOK, ([*unknown, *existing],)).fetchall():
         unknown.pop(columns[0], None)
-        with suppress(JournalDamaged):  # `claim` reports the damage to the caller of this session
-            row = decode_row(columns, place)
+        with suppress(JournalDamaged):  # `claim` reports the damage to its caller
+            row = decode_row(columns, location)
             is_wanted = row.last > 0 or row.name in sessions
             if is_wanted and (row.owner in (None, host) or seconds <= 0):
                 free.append(row)
@@ -88,7 +87,7 @@ def claim_free(
     seen = [[row.key for row in free], [row.fence for row in free]]
     taken = connection.execute(sql.CLAIM_ALL, (host, *seen)).fetchall() if free else []
     before = {row.name: row.owner for row in free}
-    claimed = new + [decode_row(values, place) for values in taken]
+    claimed = new + [decode_row(values, location) for values in taken]
     return [(row, before.get(row.name)) for row in claimed]
 
 
@@ -174,11 +173,11 @@ def assign(connection: Connection, owner: str, session: str, fence: int, host: s
 
 
 def release_page(connection: Connection, host: str, after: str) -> str | None:
-    """Release the first `RELEASED` of the host's sessions whose names follow `after`.
+    """Release the first `RELEASE_LIMIT` of the host's sessions whose names follow `after`.
 
     Return the last name, or None if the host has no such session.
     """
-    found = connection.execute(sql.RELEASE_PAGE, (host, after, RELEASED, host)).fetchone()
+    found = connection.execute(sql.RELEASE_PAGE, (host, after, RELEASE_LIMIT, host)).fetchone()
     return None if found is None else found[0]
 
 
@@ -197,17 +196,19 @@ def release_session(connection: Connection, session: str, fence: int) -> None:
         remove_unused_rows(connection)
 
 
-def delete_if_unchanged(connection: Connection, rows: Sequence[SessionRow], bound: float, where: str) -> bool:
-    """Delete the sessions of these rows. If a fencing number has changed since, delete nothing and return False.
+def delete_if_unchanged(
+    connection: Connection, rows: Sequence[SessionRow], statement_timeout: float, where: str
+) -> bool:
+    """Delete sessions. If the fencing number of one of them has changed, delete nothing and return False.
 
     Args:
-        connection: The connection that writes.
-        rows: The rows of the sessions, as they were looked up.
-        bound: Maximum seconds of a statement that deletes logs.
+        connection: The writing connection.
+        rows: The rows of the sessions, with the expected fencing numbers.
+        statement_timeout: Maximum duration in seconds of a statement that deletes logs.
         where: The name of the database.
     """
     used = [row for row in rows if row.last or row.owner is not None]
-    with allow_long_statements(connection, bound):
+    with allow_long_statements(connection, statement_timeout):
         if used and not _delete_logs(connection, used):
             check_version(connection, where)
             return False
@@ -260,7 +261,7 @@ def describe_remaining_data(table: str, where: str) -> RemainingData:
 
 
 def observe_clock(connection: Connection, now: int, elapsed: int) -> ObservedClock:
-    """Record the earlier of the server's time and `now`, and return how far the recorded time can be trusted.
+    """Record the earlier of the server's time and `now`, and return the updated record of the clock.
 
     Args:
         connection: The writing connection.

@@ -23,7 +23,7 @@ SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s
     set_config('idle_in_transaction_session_timeout', %s, false), set_config('extra_float_digits', '1', false),
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
 """
-"""Sets the timeouts of a connection, makes commits durable even if the server's default is otherwise, and applies
+"""Sets the timeouts of a connection, makes commits durable even if the server's default is `off`, and applies
 `EXACT_FLOATS`. The server ends the connection of a process that was suspended within a transaction, since its locks
 would block other hosts."""
 
@@ -35,8 +35,8 @@ END_OTHERS = """
 SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity
 WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid()
 """
-"""Ends all other connections with a given name, and waits for their end. After that, each of their statements has been
-committed or will never be."""
+"""Ends all other connections with a given name, and waits for their end. Each of their statements has then either been
+committed, or will never be committed."""
 
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 
@@ -48,7 +48,8 @@ ON CONFLICT (name) DO UPDATE SET until = excluded.until, address = excluded.addr
 """
 FORGET_HOST = "DELETE FROM actors_host WHERE name = %s"
 REPLACE_HOST = "DELETE FROM actors_host WHERE address = %s AND name <> %s"
-"""Removes the row of an earlier host at the same address. That process is gone, even if its lease has not expired."""
+"""Removes the row of an earlier host at the same address. The earlier host is gone, even if its lease has not expired.
+"""
 _HOSTS = """
 SELECT h.name, h.address, h.state, {count}, h.lag, extract(epoch FROM h.until - clock_timestamp())::float8
 FROM actors_host h WHERE h.until > clock_timestamp() ORDER BY h.name
@@ -114,8 +115,8 @@ SELECT max(name) FROM page
 """  # noqa: S608  inserts only constants
 """Releases some sessions of a host, in the order of their names. Returns the last name, even if other hosts have
 claimed these sessions in the meantime. In one statement, the release of 233,000 sessions exceeded the limit of 4 s. `IS
-NOT DISTINCT FROM` prevents a lookup of the rows by owner: Postgres chose that while its statistics did not contain the
-host, and one page took minutes."""
+NOT DISTINCT FROM` prevents a lookup of the rows by owner: Postgres chose this lookup while its statistics did not
+contain the host, and one page took minutes."""
 
 ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  inserts only constants
 
@@ -140,10 +141,10 @@ WITH given AS (
 SELECT s.key, s.fence, s.last, s.owner, w.key IS NOT NULL
 FROM given g JOIN actors_session s ON s.key = g.key LEFT JOIN written w ON w.key = s.key
 """
-"""Appends to the sessions whose fencing number and last event are as expected, and returns which were written. If
-another host is claiming a session, the statement waits and then checks the row again. After a failover that lost
-claims, two hosts may have the same fencing number. So the statement also checks the owner, and by the row's checksum
-that the log does not contain unknown events."""
+"""Appends to the sessions whose fencing number and last event are as expected, and returns for each session whether it
+was written. If another host is claiming a session, the statement waits and then checks the row again. After a failover
+that lost claims, two hosts may have the same fencing number. So the statement also checks the owner, and the row's
+checksum, which shows that the log contains no unknown events."""
 
 _LABELS = """, title = coalesce(g.title, s.title), folded = coalesce(g.folded, s.folded),
         metadata = coalesce(g.metadata, s.metadata)"""
@@ -188,7 +189,7 @@ FROM actors_session s CROSS JOIN LATERAL (
 ) AS p WHERE s.name = %s
 """  # noqa: S608  inserts only constants
 """Returns a session's row and a page of its records, in one round trip. A transaction with several statements takes
-five."""
+five round trips."""
 BLOB_SIZES = "SELECT hash, octet_length(bytes) FROM actors_blob WHERE hash = ANY(%s)"
 BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
@@ -197,32 +198,33 @@ def append(*, labels: bool, blobs: bool) -> LiteralString:
     """Return the statement that appends to sessions.
 
     Args:
-        labels: Whether the append changes the labels of a session. If the statement sets the metadata, even to the same
-            value, Postgres computes `entries` again. If that is a large value, Postgres then also stores it again, and
-            changes every index.
+        labels: Whether the append changes the title or the metadata of a session. If the statement sets the metadata,
+            even to the same value, Postgres computes `entries` again. If `entries` is large, Postgres then also stores
+            it again, and changes every index.
         blobs: Whether the records have large values.
     """
     return _APPEND.format(labels=_LABELS if labels else "", blobs=_BLOBS if blobs else "", ours=_IS_OURS)
 
 
-def sessions(which: SessionFilter, after: object) -> LiteralString:
+def sessions(session_filter: SessionFilter, after: object) -> LiteralString:
     """Return the statement that lists sessions.
 
     The statement contains only the conditions that the filter sets, so that Postgres can use an index. Titles are not
-    indexed. Long metadata has only the entry `*` in the index, so its text is compared.
+    indexed. Long metadata has only the entry `*` in the index, so the statement searches the text of such metadata for
+    the entries of the filter.
     """
     conditions: list[LiteralString] = ["bucket >= 0"]
-    if which.tenant is not None:
+    if session_filter.tenant is not None:
         conditions.append("tenant = %(tenant)s")
-    if which.state is not None:
+    if session_filter.state is not None:
         conditions.append("state = %(state)s")
     if after is not None:
         conditions.append(
             "bucket <= (%(used)s::float8 / 64)::bigint AND (used < %(used)s OR (used = %(used)s AND name > %(name)s))"
         )
-    if which.title:
+    if session_filter.title:
         conditions.append("strpos(folded, %(title)s) > 0")
-    if which.metadata:
+    if session_filter.metadata:
         conditions.append(
             "(entries @> %(indexed)s::text[] OR (entries @> ARRAY['*'] "
             "AND (SELECT bool_and(strpos(metadata, e) > 0) FROM unnest(%(entries)s::text[]) AS e)))"
@@ -277,8 +279,8 @@ DELETE_BLOBS = """
 DELETE FROM actors_blob b WHERE hash = ANY(%s)
     AND NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)
 """
-"""Deletes the locked blobs that no session uses. A transaction that added a reference to one of them has ended, since
-the lock waited for it."""
+"""Deletes the locked blobs that no session uses. Each transaction that added a reference to such a blob has ended,
+because locking the blob waited for that transaction."""
 _TABLES = """
 SELECT relname::text AS name, 'deleted:' || relname AS key, relfilenode::bigint AS file FROM pg_class
 WHERE oid IN (to_regclass('actors_session'), to_regclass('actors_record'), to_regclass('actors_blob'),

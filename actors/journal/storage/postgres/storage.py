@@ -1,4 +1,4 @@
-"""Implement `Storage` with a Postgres database. Most methods are a single statement.
+"""Implement `Storage` with a Postgres database. Most methods run a single statement.
 
 **Uncertain appends.** If a connection is lost during an append, the outcome of the append is unknown. So the next
 operation that writes first ends the lost connection on the server. If no other host has claimed the session since then,
@@ -53,7 +53,7 @@ from actors.journal.storage.postgres import hosts as host_rows
 from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.batch import Batch, Refusal, SessionEnd, decode_row, refusal, rejection
 from actors.journal.storage.postgres.connection import (
-    TRIES,
+    MAX_TRIES,
     Connection,
     Link,
     allow_long_statements,
@@ -82,9 +82,9 @@ R = TypeVar("R")
 
 LEASE = 10.0
 PATIENCE = 5.0
-BOUND = 30.0
-SHORTEST = 2.0
-"""Minimum seconds of silence after which a server counts as lost. On a busy machine, a server may be silent so long."""
+STATEMENT_TIMEOUT = 30.0
+MIN_SILENCE = 2.0
+"""A server that is silent for fewer seconds than this never counts as lost, because the machine may only be busy."""
 
 
 class PostgresStorage:
@@ -93,11 +93,11 @@ class PostgresStorage:
     Args:
         url: `postgresql://USER@HOST:PORT/DATABASE`. Missing parts come from `PGPASSWORD`, `~/.pgpass` and the like, as
             for every program that uses libpq. A pooler that shares connections between transactions is not supported.
-        lease: Seconds without a heartbeat after which a host counts as gone, by the server's clock.
+        lease: Seconds after which a host that has not renewed its lease counts as gone, by the server's clock.
         patience: Seconds to wait for a connection or a lock before raising `JournalUnavailable`.
         clock: Returns the wall-clock time in seconds since 1970.
-        bound: Maximum seconds of a statement that reads, or that deletes logs. Statements that write end within half
-            of the lease. A server that is silent for half of the lease counts as lost.
+        statement_timeout: Maximum duration in seconds of a statement that reads or deletes logs. Other statements that
+            write must end within half of the lease. A server that is silent for half of the lease counts as lost.
     """
 
     blocking = True
@@ -110,29 +110,30 @@ class PostgresStorage:
         *,
         lease: float = LEASE,
         patience: float = PATIENCE,
-        bound: float = BOUND,
+        statement_timeout: float = STATEMENT_TIMEOUT,
         clock: Callable[[], float] = time,
     ) -> None:
         self._now = clock
         self.lease: float | None = lease
-        self._lease, self._patience, self._bound = lease, patience, bound
+        self._lease, self._patience, self._statement_timeout = lease, patience, statement_timeout
         self.host: str = host_name()
         """The name of this storage as a host."""
         self._status = HostStatus()
         self._renewed_at: float | None = None
         self._releasing, self._is_closing = Lock(), False  # the lock is held while all sessions are released
         self._name = f"actors {secrets.token_hex(8)}"
-        silence = max(SHORTEST, lease / 2)
-        said = connection_parameters(url, patience, self._name, silence)
-        self.where: str = database_label(said)
+        silence = max(MIN_SILENCE, lease / 2)
+        parameters = connection_parameters(url, patience, self._name, silence)
+        self.where: str = database_label(parameters)
         """The name of the database in messages, without user and password."""
-        self._place = JournalLocation(self.where, "restore a backup")
-        self._writing, self._locked = min(bound, 0.8 * silence), min(patience, 0.7 * silence)
-        self._writer = Link(said, self.where, patience, silence, self._prepare_writing)
-        reading = {**said, "application_name": f"{self._name} reads"}
+        self._location = JournalLocation(self.where, "restore a backup")
+        self._write_timeout = min(statement_timeout, 0.8 * silence)
+        self._lock_timeout = min(patience, 0.7 * silence)
+        self._writer = Link(parameters, self.where, patience, silence, self._prepare_writing)
+        reading = {**parameters, "application_name": f"{self._name} reads"}
         self._reader = Link(reading, self.where, patience, silence, self._prepare_reading)
         self._is_prepared = self._is_direct = False
-        self._rows = RowCache(self._place)
+        self._rows = RowCache(self._location)
         self._ahead: dict[str, Claim] = {}  # claims made in advance and not requested yet
         self._doubt: Batch | None = None  # the append whose outcome is unknown
 
@@ -157,8 +158,8 @@ class PostgresStorage:
     def close(self) -> None:
         """Release every session of this host and close the connections.
 
-        If the server is unreachable, the sessions stay claimed until the lease expires. A `release_all` that is
-        still running in another thread ends first, after its current page.
+        If the server is unreachable, the sessions stay claimed until the lease expires. If `release_all` is running in
+        another thread, wait until it has released its current page.
         """
         self._is_closing = True
         with self._releasing:
@@ -211,7 +212,7 @@ class PostgresStorage:
 
     @contextmanager
     def transaction(self, claims: Sequence[str] = (), existing: Sequence[str] = ()) -> Generator[None]:
-        """Claim the free sessions together, before the block claims each of them. This takes at most three statements.
+        """Claim all free sessions with at most three statements. In the block, `claim` returns these claims.
 
         Other operations in the block are not combined, and use separate transactions.
         """
@@ -227,7 +228,7 @@ class PostgresStorage:
         ahead = self._ahead.get(session)
         if ahead is not None:
             if existing and not ahead.last:
-                return NOTHING  # the claim in advance is for another caller, who creates the log
+                return NOTHING  # this claim belongs to another caller, who creates the log
             return self._ahead.pop(session)
         return self._writer.run(lambda connection: self._claim(connection, session, existing))
 
@@ -247,12 +248,14 @@ class PostgresStorage:
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events after number `after`, each verified by its checksum."""
-        stored = self._read(lambda connection: stored_records(connection, self._place, session, after))
+        stored = self._read(lambda connection: stored_records(connection, self._location, session, after))
         return [] if stored is None else decode_records(session, stored[1], after)
 
     def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
-        stored = self._read(lambda connection: stored_records(connection, self._place, session, after, limit))
+        stored = self._read(
+            lambda connection: stored_records(connection, self._location, session, after, limit)
+        )
         return NO_PAGE if stored is None else decode_page(session, stored[1], after, stored[0].last)
 
     def delete(self, *sessions: str) -> None:
@@ -263,7 +266,7 @@ class PostgresStorage:
         self._writer.run(lambda connection: self._delete(connection, sessions))
 
     def record_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the server's clock, or `now` if that is earlier. Return how far the clock can be trusted.
+        """Record the server's time, or `now` if that is earlier. Return the updated record of the clock.
 
         Hosts record the last use of a session by their own clocks. If the clock of a host is slow, the session would
         seem too old by the server's clock. So the earlier of both clocks is used.
@@ -305,24 +308,25 @@ class PostgresStorage:
         statement = sql.sessions(conditions, after)
         # The best index depends on the values, so the statement is planned with them each time.
         found = self._read(lambda connection: connection.execute(statement, wanted, prepare=False).fetchall())
-        return [decode_row(values, self._place).stored_session for values in found]
+        return [decode_row(values, self._location).stored_session for values in found]
 
     def find(self, session: str) -> StoredSession | None:
-        """Return the stored facts about a session, such as its state and title; None if it has no log."""
+        """Return the stored data about one session, or None if the session has no log."""
         found = self._read(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
-        row = None if found is None else decode_row(found, self._place)
+        row = None if found is None else decode_row(found, self._location)
         return row.stored_session if row is not None and row.last else None
 
     # Preparing connections
 
-    def _configure(self, connection: Connection, bound: float) -> None:
-        """Set the timeouts of a new connection. `bound` is the maximum number of seconds of a statement."""
-        connection.execute(sql.SETTINGS, [milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
+    def _configure(self, connection: Connection, timeout: float) -> None:
+        """Set the timeouts of a new connection. `timeout` is the maximum duration of a statement, in seconds."""
+        seconds = (timeout, self._lock_timeout, self._lease / 3)
+        connection.execute(sql.SETTINGS, [*map(milliseconds, seconds)])
 
     def _prepare_reading(self, connection: Connection) -> None:
         """Prepare a new reading connection: reject a standby server, and set the timeouts."""
         check_primary(connection, self.where)
-        self._configure(connection, self._bound)
+        self._configure(connection, self._statement_timeout)
 
     def _prepare_writing(self, connection: Connection) -> None:
         """Prepare a new writing connection.
@@ -330,13 +334,13 @@ class PostgresStorage:
         End the previous connection on the server, check the tables, and revert an uncertain append.
         """
         self._check_direct(connection)
-        self._configure(connection, self._writing)
-        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._writing), self._name)):
+        self._configure(connection, self._write_timeout)
+        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._write_timeout), self._name)):
             if not has_ended:
                 raise JournalUnavailable(
                     f"{self.where}: the server has not ended a lost connection yet; try again"
                 )
-        with allow_long_statements(connection, self._bound):
+        with allow_long_statements(connection, self._statement_timeout):
             prepare(connection, self.where)
         check_rights(connection, self.where)
         if self._doubt is not None:
@@ -382,7 +386,7 @@ class PostgresStorage:
     def _release_claims(self, *, closing: bool) -> None:
         """Release the sessions of this host in pages, each in its own transaction.
 
-        Unless `closing` is true, renew the lease while that takes long, and stop when the storage is being closed.
+        If `closing` is false, keep the lease renewed meanwhile, and stop when the storage is being closed.
         """
         name: str | None = ""
         while name is not None and self._is_closing == closing:
@@ -395,12 +399,12 @@ class PostgresStorage:
 
     def _claim(self, connection: Connection, session: str, existing: bool) -> Claim:
         self._ensure_host(connection)
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             row = self._find_row(connection, session)
             if existing and (row is None or not row.last):
                 return NOTHING
             before = None if row is None else row.owner
-            row = claim_row(connection, self._place, self.host, session, row)
+            row = claim_row(connection, self._location, self.host, session, row)
             if row is not None:
                 self._rows.add(row)
                 return row.claim(before)
@@ -414,26 +418,26 @@ class PostgresStorage:
         Raises:
             SessionLeased: The session belongs to another live host.
         """
-        return next(claimable_rows(connection, self._place, self.host, [session]), None)
+        return next(claimable_rows(connection, self._location, self.host, [session]), None)
 
     def _claim_all(
         self, connection: Connection, sessions: Sequence[str], existing: Sequence[str]
     ) -> dict[str, Claim]:
-        """Claim the free sessions among `sessions`, and those among `existing` that have a log. Skip the others.
+        """Claim the free sessions among `sessions`, and the free sessions among `existing` that have a log.
 
         Return the claims by session id.
         """
         self._ensure_host(connection)
         claims = dict[str, Claim]()
-        for row, before in claim_free(connection, self._place, self.host, sessions, existing):
+        for row, before in claim_free(connection, self._location, self.host, sessions, existing):
             self._rows.add(row)
             claims[row.name] = row.claim(before)
         return claims
 
     def _delete(self, connection: Connection, sessions: Sequence[str]) -> None:
-        for _ in range(TRIES):
-            rows = list(claimable_rows(connection, self._place, self.host, sessions))
-            if delete_if_unchanged(connection, rows, self._bound, self.where):
+        for _ in range(MAX_TRIES):
+            rows = list(claimable_rows(connection, self._location, self.host, sessions))
+            if delete_if_unchanged(connection, rows, self._statement_timeout, self.where):
                 for session in sessions:
                     self._rows.drop(session)
                 return
@@ -451,11 +455,8 @@ class PostgresStorage:
         `encoded` contains the records of each entry.
         """
         rows = self._rows.current_rows(connection, entries)
-        batch, outcomes, refused = (
-            Batch(self._now(), self.host),
-            list[Appended](),
-            dict[tuple[str, int], Refusal](),
-        )
+        batch, outcomes = Batch(self._now(), self.host), list[Appended]()
+        refused = dict[tuple[str, int], Refusal]()
         for entry, records in zip(entries, encoded, strict=True):
             row = rows.get(entry.session)
             rejected = refused.get(entry.writer) or refusal(entry, row, batch)

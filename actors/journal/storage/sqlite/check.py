@@ -12,10 +12,10 @@ from actors.journal.storage import decode_records
 from actors.journal.storage.rows import Damage, JournalLocation, damage_from_error, find_losses
 from actors.journal.storage.sqlite.faults import translate_errors
 from actors.journal.storage.sqlite.format import APPLICATION, check_version, expected_session_count
-from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, decode_row, read_records
+from actors.journal.storage.sqlite.records import COLUMNS, SqliteRow, decode_row, read_records
 from actors.journal.storage.sqlite.wal import check_wal_in_use
 
-MOST = 100
+MAX_PROBLEMS = 100
 """Maximum number of problems that SQLite's integrity check reports."""
 
 
@@ -98,9 +98,9 @@ class JournalFile:
 
     def _check_pages(self) -> Iterator[Damage]:
         """Yield the problems that the integrity check of SQLite finds."""
-        for (said,) in self._connection.execute(f"PRAGMA integrity_check({MOST})"):
-            if said != "ok":
-                yield Damage(f"{self._path}: {said}")
+        for (problem,) in self._connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})"):
+            if problem != "ok":
+                yield Damage(f"{self._path}: {problem}")
 
     def _check_logs(self) -> Iterator[Damage]:
         """Yield damaged rows and records of sessions, and events that logs have lost."""
@@ -154,7 +154,7 @@ class JournalFile:
             yield Damage(f"{self._path}: {count} waypoints refer to missing records")
 
     def _check_directory(self) -> Iterator[Damage]:
-        """Yield sessions whose indexed columns differ from the columns that they are derived from."""
+        """Yield sessions whose columns `bucket` and `lifecycle` do not match their last use and their state."""
         for (name,) in self._connection.execute(
             "SELECT name FROM session WHERE bucket IS NOT CASE WHEN last > 0 THEN CAST(used / 64 AS INTEGER) "
             "ELSE -1 END OR lifecycle IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
@@ -175,10 +175,10 @@ class JournalFile:
 
     # Reading rows and logs
 
-    def _read_row(self, name: str) -> PlacedRow:
+    def _read_row(self, name: str) -> SqliteRow:
         query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  inserts only constants
         return decode_row(self._connection.execute(query, (name,)).fetchone(), self._where)
 
-    def _read_events(self, row: PlacedRow) -> list[LogEvent]:
+    def _read_events(self, row: SqliteRow) -> list[LogEvent]:
         """Return the events of a session's log after verifying its records."""
         return decode_records(row.name, read_records(self._connection, row, 0, self._where))

@@ -35,7 +35,7 @@ OVERDUE = 4 * CHECKPOINT
 """Number of pages after which a checkpoint waits for the reader, because SQLite cannot move the complete log during a
 read.
 """
-LENGTHENED = 4120 * CHECKPOINT
+MAX_EXTENDED = 4120 * CHECKPOINT
 """Maximum size in bytes to which the write-ahead log is extended in advance."""
 _CACHED = 256
 _PAGE = 4096
@@ -57,7 +57,7 @@ class Connections:
 
     def __init__(self, path: Path, durability: Durability, patience: float) -> None:
         self.path, self._durability, self._patience = path, durability, patience
-        self._wal, self._long = path.with_name(f"{path.name}-wal"), 0
+        self._wal, self._extended_size = path.with_name(f"{path.name}-wal"), 0
         self._index = path.with_name(f"{path.name}-shm")
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
         self._writing, self._reading = RLock(), Lock()
@@ -65,7 +65,7 @@ class Connections:
         self._outer: sqlite3.Connection | None = None  # the connection of the running transaction
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
-        self._seen = -1
+        self._data_version = -1  # changes when another process writes; -1 if unknown
         self._files: tuple[FileId | None, ...] = ()  # ids of the files that the writing connection has open
         self.pages: int = 0
         """Approximate number of pages written since the last checkpoint."""
@@ -103,15 +103,15 @@ class Connections:
         connection.execute("BEGIN IMMEDIATE")
         try:
             (seen,) = connection.execute("PRAGMA data_version").fetchone()
-            if seen != self._seen:
+            if seen != self._data_version:
                 self.changed = True
                 check_version(connection, str(self.path))
             self._outer = connection
             yield
             connection.execute("COMMIT")
-            self._seen = seen
+            self._data_version = seen
         except BaseException:
-            self._seen = -1
+            self._data_version = -1
             with suppress(sqlite3.Error):
                 connection.rollback()
             raise
@@ -157,7 +157,7 @@ class Connections:
 
     def _check_index(self) -> None:
         """Raise an error if the write-ahead log's index file was replaced. Other processes would then update the new
-        file, and not the one that is open here.
+        file instead of the file that is open here.
         """
         if self._files and _file_id(self._index) not in (None, self._files[-1]):
             raise self._replacement_error()
@@ -240,16 +240,16 @@ class Connections:
             self.sizes = StorageSizes(file, log, min(log, _PAGE * (self._unmoved + self.pages)))
 
     def _extend_wal(self) -> None:
-        """If the write-ahead log has grown, double its length by appending zeros, up to `LENGTHENED` bytes.
+        """If the write-ahead log has grown, double its length by appending zeros, up to `MAX_EXTENDED` bytes.
 
         Later commits then overwrite zeros instead of extending the file. A sync takes several times as long if the
         file's length has changed.
         """
-        if self._durability != "power" or (size := self._wal.stat().st_size) == self._long:
+        if self._durability != "power" or (size := self._wal.stat().st_size) == self._extended_size:
             return
         with suppress(OSError), self._wal.open("ab") as file:
-            file.write(bytes(max(0, min(size, LENGTHENED - size))))
-        self._long = self._wal.stat().st_size
+            file.write(bytes(max(0, min(size, MAX_EXTENDED - size))))
+        self._extended_size = self._wal.stat().st_size
 
     def close(self) -> None:
         """Close the connections. Committed data is safe even if closing fails."""
@@ -262,7 +262,7 @@ class Connections:
                         if connection is not None:
                             self._database.close(connection)
             self._reader = self._writer = None
-            self._seen, self._files = -1, ()
+            self._data_version, self._files = -1, ()
             self._lock.close()
 
     def _open_writer(self) -> sqlite3.Connection:

@@ -44,7 +44,7 @@ def translate_errors(path: str) -> Generator[None]:
         raise
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
-        # For invalid UTF-8, Python raises an error without a code. Its message quotes content, so it is not chained.
+        # For invalid UTF-8, Python raises an error without a code. The error is not chained, because it quotes content.
         if code is None:
             raise JournalDamaged(
                 f"{path}: a stored string is corrupt; restore a copy, or see `actors sessions fsck`"

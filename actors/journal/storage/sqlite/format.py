@@ -73,7 +73,7 @@ def prepare(connection: Connection, path: Path) -> None:
 
 
 def check_version(connection: Connection, path: str) -> None:
-    """Check that no newer version of this program has migrated the file. That can happen while the file is open here.
+    """Check that no newer version of this program has migrated the file, even while the file is open here.
 
     Raises:
         JournalError: A newer version has migrated the file.

@@ -5,9 +5,9 @@ So a process holds a separate lock while it writes or runs a checkpoint. `fcntl`
 because some platforms lack it. The other storages work without it.
 
 The hosts of a journal are storage objects in this process and in other processes on the same machine. A host has a row
-with the end of its lease, by the clock that all processes of a machine share (`time.monotonic`). In addition, it locks
-a small file that no other host uses. A host is gone when its lease has expired, or at once when its lock is free. A
-storage becomes a host with its first claim; a storage that only reads is not a host.
+with the end of its lease, by the clock that all processes of a machine share (`time.monotonic`). In addition, each host
+locks a small file of its own. A host is gone as soon as its lease has expired or its lock is free. A storage becomes a
+host with its first claim; a storage that only reads is not a host.
 
 Forked children release an inherited journal: they close its lock files at once, and never use SQLite's connections.
 `flock` belongs to an open file description, which parent and child share, so a lock lasts until both have closed the
@@ -160,15 +160,15 @@ def find_writer(path: Path) -> int | None:
 
     Only Linux shows this id.
     """
-    return next(iter(_lock_holders(path, "WRITE", range(_WRITING, _WRITING + 1))), None)
+    return next(iter(_lock_holder_pids(path, "WRITE", range(_WRITING, _WRITING + 1))), None)
 
 
 def find_readers(path: Path) -> list[int]:
     """Return the ids of the processes that hold SQLite's read locks on the database `path`. Only Linux shows them."""
-    return sorted(_lock_holders(path, "READ", _READING))
+    return sorted(_lock_holder_pids(path, "READ", _READING))
 
 
-def _lock_holders(path: Path, kind: str, places: range) -> set[int]:
+def _lock_holder_pids(path: Path, kind: str, offsets: range) -> set[int]:
     """Return the ids of the processes that have locked certain bytes of a `-shm` file, from `/proc/locks`.
 
     The file is not queried directly, because this process would have to open and close it. Closing it would release the
@@ -177,16 +177,16 @@ def _lock_holders(path: Path, kind: str, places: range) -> set[int]:
     Args:
         path: The database.
         kind: `READ` or `WRITE`.
-        places: The positions of the locked bytes.
+        offsets: The offsets of the locked bytes in the file.
     """
     found = set[int]()
     with suppress(OSError, ValueError):
         index = os.stat(path.with_name(f"{path.name}-shm")).st_ino
         for line in Path("/proc/locks").read_text().splitlines():
             match line.split():
-                case [_, "POSIX", _, lock, holder, place, first, _] if lock == kind and int(holder) > 0:
-                    if int(place.rpartition(":")[2]) == index and int(first) in places:
-                        found.add(int(holder))
+                case [_, "POSIX", _, lock, pid, file, offset, _] if lock == kind and int(pid) > 0:
+                    if int(file.rpartition(":")[2]) == index and int(offset) in offsets:
+                        found.add(int(pid))
                 case _:
                     pass
     return found

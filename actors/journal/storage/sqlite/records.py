@@ -36,14 +36,14 @@ from actors.journal.storage.directory import (
 from actors.journal.storage.rows import COLUMNS as FIELDS
 from actors.journal.storage.rows import JournalLocation, SessionRow, record_checksum, row_damage
 
-Written: TypeAlias = tuple[int, int, int, int, int, bytes]
-"""A row of `record`: its place, the place of the previous record, the session's key, the number, the checksum, the
-bytes."""
+RecordRow: TypeAlias = tuple[int, int, int, int, int, bytes]
+"""A row of the table `record`: the place of the record, the place of the previous record of its log, the session's key,
+the number, the checksum and the bytes of the record."""
 IndexColumns: TypeAlias = tuple[str, int, str, str | None]
 """The values of the indexed columns of a row of `session`: the tenant, the bucket of the last use, the indexed state,
 the owner."""
 COLUMNS = f"{FIELDS}, place"
-WRITTEN = f"{COLUMNS}, bucket, lifecycle"
+ALL_COLUMNS = f"{COLUMNS}, bucket, lifecycle"
 WAYPOINT = 128
 """Interval of waypoints: the place of every 128th record of a log is stored with the record's number."""
 _LOG = """
@@ -63,7 +63,7 @@ _WAYPOINT = "SELECT number, place FROM waypoint WHERE session = ? AND number >= 
 _DELETE = f"DELETE FROM record WHERE place IN ({_LOG} SELECT place FROM log) AND session = :key"  # noqa: S608  inserts only constants
 
 
-class PlacedRow(SessionRow):
+class SqliteRow(SessionRow):
     """A session's row in the SQLite file. `place` is the place of the session's last record."""
 
     place: int = 0
@@ -81,8 +81,8 @@ class PlacedRow(SessionRow):
         bucket = usage_bucket(self.used) if self.last else NO_BUCKET
         return self.tenant, bucket, indexed_state(self.state), self.owner
 
-    def append(self, stored: bytes, place: int) -> Written:
-        """Count a new record as the log's last one, and return the record's database row, which the caller must write.
+    def append(self, stored: bytes, place: int) -> RecordRow:
+        """Make a new record the last one of the log, and return its database row, which the caller must write.
 
         Args:
             stored: The bytes of the record.
@@ -93,7 +93,7 @@ class PlacedRow(SessionRow):
         return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
 
 
-def decode_row(values: Sequence[Any], location: JournalLocation) -> PlacedRow:
+def decode_row(values: Sequence[Any], location: JournalLocation) -> SqliteRow:
     """Decode a session's row from its columns.
 
     Raises:
@@ -106,7 +106,7 @@ def decode_row(values: Sequence[Any], location: JournalLocation) -> PlacedRow:
         is_intact = False
     if not is_intact:
         raise row_damage(str(fields[0]), location)
-    row = PlacedRow(*fields)
+    row = SqliteRow(*fields)
     row.place = place
     return row
 
@@ -118,16 +118,16 @@ def last_place(connection: Connection) -> int:
 
 
 def read_records(
-    connection: Connection, row: PlacedRow, after: int, location: JournalLocation, most: int | None = None
+    connection: Connection, row: SqliteRow, after: int, location: JournalLocation, limit: int | None = None
 ) -> Iterator[bytes]:
     """Verify a session's records from number `after + 1` on, and yield them.
 
-    `most` is the maximum number of records. None means all records.
+    `limit` is the maximum number of records. None means all records.
 
     Raises:
         JournalDamaged: A record is missing or corrupt.
     """
-    until = row.last if most is None else min(row.last, after + most)
+    until = row.last if limit is None else min(row.last, after + limit)
     found = _stored_rows(connection, row, after, until)
     if len(found) < until - after:
         number = until - len(found)
@@ -135,25 +135,25 @@ def read_records(
     return row.verified_records(reversed(found), after, partial(read_blob, connection), location, until)
 
 
-def _stored_rows(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
+def _stored_rows(connection: Connection, row: SqliteRow, after: int, until: int) -> list[Sequence[Any]]:
     """Return the rows of the records from number `after + 1` to `until`, last record first.
 
-    If a link to a previous record is broken, the earlier records are missing.
+    If a link to a previous record is broken, the result lacks all earlier records.
     """
-    way = _log_parameters(row, after)
+    parameters = _log_parameters(row, after)
     if until < row.last:
         waypoint = connection.execute(_WAYPOINT, (row.key, until)).fetchone()
         if waypoint is not None:
             last, place = waypoint
             found = connection.execute(
-                _READ, {**way, "last": last, "place": place, "until": until}
+                _READ, {**parameters, "last": last, "place": place, "until": until}
             ).fetchall()
             if len(found) == until - after:
                 return found
-    return connection.execute(_READ, {**way, "until": until}).fetchall()
+    return connection.execute(_READ, {**parameters, "until": until}).fetchall()
 
 
-def waypoints(written: Iterable[Written]) -> list[tuple[int, int, int]]:
+def waypoints(written: Iterable[RecordRow]) -> list[tuple[int, int, int]]:
     """Return waypoints for newly written records: the session key, number and place of every 128th record of a log."""
     return [(session, number, place) for place, _, session, number, *_ in written if not number % WAYPOINT]
 
@@ -164,53 +164,57 @@ def read_blob(connection: Connection, digest: bytes) -> bytes | None:
     return None if found is None else found[0]
 
 
-def delete_records(connection: Connection, row: PlacedRow) -> None:
+def delete_records(connection: Connection, row: SqliteRow) -> None:
     """Delete a session's records by following the links of its log. If a link is broken, search all records instead."""
     if connection.execute(_DELETE, _log_parameters(row, 0)).rowcount != row.last:
         connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
     connection.execute("DELETE FROM waypoint WHERE session = ?", (row.key,))
 
 
-def _log_parameters(row: PlacedRow, after: int) -> dict[str, int]:
+def _log_parameters(row: SqliteRow, after: int) -> dict[str, int]:
     """Return the SQL parameters for reading a session's log backwards to record `after + 1`."""
     return {"key": row.key, "last": row.last, "place": row.place, "after": after}
 
 
 def list_sessions(
     connection: Connection,
-    which: SessionFilter,
+    session_filter: SessionFilter,
     limit: int,
     after: Page | None,
     location: JournalLocation,
 ) -> list[StoredSession]:
     """Return the sessions that have a log; see `Storage.sessions`."""
-    wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
-    if which.state is not None:
-        wanted["lifecycle"] = indexed_state(which.state)
-    wanted |= {
-        "title": which.lowercase_title,
-        **{f"entry{n}": entry for n, entry in enumerate(which.entries)},
+    parameters: dict[str, object] = {
+        "tenant": session_filter.tenant,
+        "state": session_filter.state,
+        "limit": limit,
+    }
+    if session_filter.state is not None:
+        parameters["lifecycle"] = indexed_state(session_filter.state)
+    parameters |= {
+        "title": session_filter.lowercase_title,
+        **{f"entry{n}": entry for n, entry in enumerate(session_filter.entries)},
     }
     if after is not None:
-        wanted |= {"used": -after[0], "name": after[1], "bucket": usage_bucket(-after[0])}
-    found = connection.execute(query(which, after), wanted)
+        parameters |= {"used": -after[0], "name": after[1], "bucket": usage_bucket(-after[0])}
+    found = connection.execute(query(session_filter, after), parameters)
     return [decode_row(values, location).stored_session for values in found]
 
 
-def query(which: SessionFilter, after: Page | None) -> str:
+def query(session_filter: SessionFilter, after: Page | None) -> str:
     """Return the SQL statement that lists the sessions that match a filter."""
     index, conditions = "session_used", ["bucket >= 0"]
-    if which.state is not None:
+    if session_filter.state is not None:
         index = "session_lifecycle"
         conditions += ["lifecycle = :lifecycle", "state = :state"]
-    if which.tenant is not None:
+    if session_filter.tenant is not None:
         index = "session_tenant"
         conditions.append("tenant = :tenant")
     if after is not None:
         conditions += ["bucket <= :bucket", "(used < :used OR (used = :used AND name > :name))"]
-    if which.title:
+    if session_filter.title:
         conditions.append("instr(folded, :title)")
-    conditions += [f"instr(metadata, :entry{number})" for number in range(len(which.metadata))]
+    conditions += [f"instr(metadata, :entry{number})" for number in range(len(session_filter.metadata))]
     return (
         f"SELECT {COLUMNS} FROM session INDEXED BY {index} WHERE {' AND '.join(conditions)} "  # noqa: S608  inserts only constants
         "ORDER BY bucket DESC, used DESC, name LIMIT :limit"

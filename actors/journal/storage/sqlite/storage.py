@@ -51,11 +51,11 @@ from actors.journal.storage.sqlite.format import (
 )
 from actors.journal.storage.sqlite.locks import Hosts, check_platform
 from actors.journal.storage.sqlite.records import (
+    ALL_COLUMNS,
     COLUMNS,
-    WRITTEN,
     IndexColumns,
-    PlacedRow,
-    Written,
+    RecordRow,
+    SqliteRow,
     decode_row,
     delete_records,
     last_place,
@@ -66,14 +66,14 @@ from actors.journal.storage.sqlite.records import (
 
 LEASE = 10.0
 PATIENCE = 5.0
-CACHED = 4096
+MAX_CACHED = 4096
 """Maximum number of cached rows. The cache is emptied when another process has written to the file."""
 _ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  inserts only constants
 _OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  inserts only constants
 _OWNED_AFTER = (
     "SELECT name, fence FROM session WHERE owner = ? AND last > 0 AND name > ? ORDER BY name LIMIT ?"
 )
-_WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_WRITE = f"INSERT OR REPLACE INTO session ({ALL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _UPDATE_AFTER_APPEND = """
 UPDATE session SET last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
 title = ?12, folded = ?13, metadata = ?14, checksum = ?15, place = ?16
@@ -124,7 +124,7 @@ class SqliteStorage:
         self.lease: float | None = lease
         self._connections = Connections(self.path, durability, patience)
         self._hosts = Hosts(self.path, lease)
-        self._rows: dict[str, PlacedRow] = {}
+        self._rows: dict[str, SqliteRow] = {}
         self._is_searched = False
 
     @property
@@ -228,8 +228,8 @@ class SqliteStorage:
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries that need not be rejected, in one transaction."""
         encoded = [entry.records for entry in entries]
-        now, outcomes, written = self._now(), list[Appended](), list[Written]()
-        rows, before = dict[str, PlacedRow](), list[tuple[int, IndexColumns]]()
+        now, outcomes, written = self._now(), list[Appended](), list[RecordRow]()
+        rows, before = dict[str, SqliteRow](), list[tuple[int, IndexColumns]]()
         refused = dict[tuple[str, int], Fenced | JournalBehind]()
         try:
             with self._connections.transaction() as connection:
@@ -321,12 +321,12 @@ class SqliteStorage:
 
     # Reading and writing rows
 
-    def _cached_row(self, connection: Connection, session: str) -> PlacedRow | None:
+    def _cached_row(self, connection: Connection, session: str) -> SqliteRow | None:
         """Return a session's row from the cache or the file, or None for an unknown session.
 
         The caller may change the row within the current transaction.
         """
-        if self._connections.changed or len(self._rows) > CACHED:
+        if self._connections.changed or len(self._rows) > MAX_CACHED:
             self._connections.changed = False
             self._rows.clear()
         if (row := self._rows.get(session)) is None and (
@@ -335,7 +335,7 @@ class SqliteStorage:
             self._rows[session] = row
         return row
 
-    def _find_row(self, connection: Connection, session: str) -> PlacedRow | None:
+    def _find_row(self, connection: Connection, session: str) -> SqliteRow | None:
         """Return a session's row from the file, or None for an unknown session."""
         values = connection.execute(_ROW, (session,)).fetchone()
         if values is None:
@@ -366,20 +366,20 @@ class SqliteStorage:
             )
         self._is_searched = True
 
-    def _create_row(self, connection: Connection, session: str) -> PlacedRow:
+    def _create_row(self, connection: Connection, session: str) -> SqliteRow:
         """Return a new row for a session that has no row. The row is not saved yet."""
         key = created_session_count(connection, str(self.path)) + 1
         set_created_session_count(connection, key)
-        row = self._rows[session] = PlacedRow(session, key, highest_removed_fence(connection, str(self.path)))
+        row = self._rows[session] = SqliteRow(session, key, highest_removed_fence(connection, str(self.path)))
         return row
 
-    def _set_owner(self, connection: Connection, row: PlacedRow, fence: int, owner: str | None) -> None:
+    def _set_owner(self, connection: Connection, row: SqliteRow, fence: int, owner: str | None) -> None:
         """Save a session's row with a new fencing number and a new owner."""
         self._rows.pop(row.name, None)
         row.fence, row.owner = fence, owner
         connection.execute(_WRITE, row.values)
 
-    def _check_not_leased(self, connection: Connection, row: PlacedRow) -> None:
+    def _check_not_leased(self, connection: Connection, row: SqliteRow) -> None:
         """Raise `SessionLeased` if the session belongs to another live host."""
         if row.owner is None or row.owner == self._hosts.name:
             return
@@ -397,14 +397,14 @@ class SqliteStorage:
             row = decode_row(values, JournalLocation(str(self.path)))
             self._release_claim(connection, row)
 
-    def _release_claim(self, connection: Connection, row: PlacedRow) -> None:
+    def _release_claim(self, connection: Connection, row: SqliteRow) -> None:
         """Release a session so that other hosts can claim it. If the session has no log, remove it."""
         if row.last:
             self._set_owner(connection, row, row.fence, None)
         else:
             self._remove_row(connection, row)
 
-    def _delete_session(self, connection: Connection, row: PlacedRow) -> None:
+    def _delete_session(self, connection: Connection, row: SqliteRow) -> None:
         """Delete a session's records, its row, and the blobs that only this session uses."""
         uses = connection.execute("SELECT hash FROM blob_use WHERE session = ?", (row.key,)).fetchall()
         for (digest,) in uses:
@@ -415,7 +415,7 @@ class SqliteStorage:
         delete_records(connection, row)
         self._remove_row(connection, row)
 
-    def _remove_row(self, connection: Connection, row: PlacedRow) -> None:
+    def _remove_row(self, connection: Connection, row: SqliteRow) -> None:
         """Remove the row of a session that has no records. Record its fencing number in `meta`."""
         self._rows.pop(row.name, None)
         connection.execute("DELETE FROM session WHERE name = ?", (row.name,))
@@ -427,8 +427,8 @@ class SqliteStorage:
     def _write_records(
         self,
         connection: Connection,
-        written: Sequence[Written],
-        rows: Sequence[tuple[PlacedRow, tuple[int, IndexColumns]]],
+        written: Sequence[RecordRow],
+        rows: Sequence[tuple[SqliteRow, tuple[int, IndexColumns]]],
     ) -> None:
         """Write records and update the rows of their sessions.
 
@@ -446,12 +446,12 @@ class SqliteStorage:
         connection.executemany(_INDEX, moved)
         if rows and changed != len(rows):
             raise JournalDamaged(
-                f"{self.path}: entries of sessions have changed within a transaction, so the file is damaged; "
+                f"{self.path}: an append did not find the entries of all its sessions, so the file is damaged; "
                 "restore a copy, or see `actors sessions fsck`"
             )
         self._connections.pages += len(rows) + len(written) // 8
 
-    def _extract_blobs(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
+    def _extract_blobs(self, connection: Connection, row: SqliteRow, record: bytes) -> bytes:
         """Store a record's blobs, and return the record with references in place of the blobs."""
         stored, blobs = extract_blobs(record)
         for digest, content in blobs.items():
@@ -466,7 +466,7 @@ class SqliteStorage:
         return stored
 
 
-def _refusal(entry: Entry, row: PlacedRow | None) -> Fenced | JournalBehind | None:
+def _refusal(entry: Entry, row: SqliteRow | None) -> Fenced | JournalBehind | None:
     return entry.missing_error() if row is None else entry.refusal(row.fence, row.last)
 
 

@@ -1,8 +1,8 @@
 """Rewrite a journal's file without deleted data: to copy it while other processes write, or to erase deleted sessions.
 
-A copy contains everything that was committed before copying began (`VACUUM INTO`). It is built from rows instead of
-pages. So it contains no data of deleted sessions, and damaged pages are detected. Writers do not wait, but the
-write-ahead log grows until the copy is complete.
+A copy contains everything that was committed before copying began (`VACUUM INTO`). SQLite builds the copy from rows
+instead of pages. So the copy contains no data of deleted sessions, and damaged pages are detected. Writers do not wait,
+but the write-ahead log grows until the copy is complete.
 
 SQLite overwrites deleted rows (`secure_delete`). But when it splits or joins pages, copies of rows remain in unused
 parts of pages, and the write-ahead log contains older versions of pages. So a deleted session is erased in three steps:

@@ -24,9 +24,9 @@ from typing import NamedTuple
 from actors.errors import JournalDamaged
 from actors.telemetry import logger
 
-LOOKS = 10
-"""Maximum number of times that a log is read while other processes write it. Two consecutive readings with the same
-defect prove damage.
+MAX_READINGS = 10
+"""Maximum number of times that a log is read while other processes may write to it. Two consecutive readings with the
+same defect prove damage.
 """
 _SECTOR = 512  # smallest unit that a disk writes atomically
 _HEADER, _FRAME = Struct(">8I"), Struct(">6I")
@@ -66,7 +66,7 @@ def check_wal_in_use(path: Path) -> None:
         JournalDamaged: The log is damaged, and not only at its end.
     """
     before = None
-    for _ in range(LOOKS):
+    for _ in range(MAX_READINGS):
         flaw = _find_flaw(path)
         if flaw is None:
             return
