@@ -117,7 +117,7 @@ def _media_json(media: Media, title: str) -> bytes:
 def request_head(settings: Settings, dialect: ConverseDialect, called_tools: frozenset[str]) -> RequestHead:
     """Return the head of a request; see `actors.adapters.codec.Codec`.
 
-    If the settings declare no tools, the tools called_tools in the transcript are declared (BED-03). Converse cannot
+    If the settings declare no tools, the tools called in the transcript are declared (BED-03). Converse cannot
     forbid tool calls, so the tool choice `none` becomes `auto` and is reported as a loss.
     """
     ends, said = block_mark(settings, dialect), system_prompt(settings)

@@ -27,7 +27,7 @@ _HELP = {
     "tool_calls_invalid_args": "Tool calls rejected for their name or arguments.",
     "tool_calls_repaired": "Tool calls with invalid arguments of which exactly one interpretation fits the schema.",
     "answers_repaired": "Answers for output= of which exactly one interpretation fits the schema.",
-    "tool_api_400_total": "Requests that the provider rejected for their structure.",
+    "tool_api_400_total": "Requests that the provider rejected for their structure, or accepted only in part.",
     "tool_loop_max_iterations": "Turns that the runtime ended with a request without tools.",
     "tool_calls_repeated": "Tool calls detected as repeats of an earlier call with the same result.",
     "retries": "Attempts of requests after the first.",

@@ -67,8 +67,8 @@ class HttpTransport:
     ) -> ForwardedRequest:
         """Return a context manager that forwards another client's request when it is entered.
 
-        The only header that is added is `content-length`, so `headers` must contain `host`. The environment must not
-        name a proxy for the URL. The errors are those of `Transport.send`.
+        The only header that is added is `content-length`, so `headers` must contain `host` and must not contain
+        `content-length`. The environment must not name a proxy for the URL. The errors are those of `Transport.send`.
         """
         from actors.transport.exchange import ClientExchange, forwarded_request
 

@@ -10,7 +10,7 @@ from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
-from actors.core.transcript.transcript import Projection, RenderState, mint, tool_name
+from actors.core.transcript.transcript import MAX_INTERNED, Projection, RenderState, mint, tool_name
 from actors.core.values.content import ProviderState, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.identity import mint as canonical
@@ -153,3 +153,15 @@ def test_valid_tool_names_are_kept_and_invalid_tool_names_stay_distinct(dialect:
         "\ud800",
     ]
     assert len({tool_name(name, pattern) for name in illegal}) == len(illegal)
+
+
+def test_lanes_share_small_sets_of_tool_names_and_no_large_set_is_kept() -> None:
+    def names(count: int) -> frozenset[str]:
+        made = projection()
+        for number in range(count):
+            made.id_and_name(ToolCall(f"call {number}", f"tool_{number}"))
+        return made.with_names(frozenset())
+
+    assert names(MAX_INTERNED) is names(MAX_INTERNED)
+    assert names(MAX_INTERNED + 1) == names(MAX_INTERNED + 1)
+    assert names(MAX_INTERNED + 1) is not names(MAX_INTERNED + 1)

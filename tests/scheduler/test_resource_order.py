@@ -108,7 +108,7 @@ async def test_a_resource_stays_locked_while_an_abandoned_tool_still_runs() -> N
     runs: list[str] = []
     failures: list[ToolFailure] = []
 
-    @tool(resources="disk", timeout=0.05)
+    @tool(resources="disk", timeout=0.5)
     def work(name: str) -> str:
         """Write."""
         runs.append(name)

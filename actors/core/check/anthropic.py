@@ -193,7 +193,10 @@ class Anthropic(UsualBlocksState):
         return _BLOCKS[kind] | block
 
     def _record_other_block(self) -> None:
-        """Record a block other than a result, a call or thinking. It is a fault while a server tool call is pending."""
+        """Record a block other than a result, a call or thinking.
+
+        In a user message, such a block is a fault while a server tool call is pending.
+        """
         if self.pending_server_calls and self.role == "user":
             pending = ", ".join(map(excerpt, sorted(self.pending_server_calls)))
             self.fault("ANT-10", "", f"only results are allowed here while server tool {pending} is pending")

@@ -351,9 +351,17 @@ def local_name(name: str, namespace: str) -> str:
     return name.removeprefix(f"{namespace}__") if namespace else name
 
 
-@lru_cache(maxsize=1024)
+MAX_INTERNED = 64
+"""Maximum size of a set of tool names that is shared between lanes. Models may invent any number of names."""
+
+
 def _intern(names: frozenset[str]) -> frozenset[str]:
-    """Return the same object for equal sets, because the lanes of many sessions use the same tools."""
+    """Return the same object for equal small sets, because the lanes of many sessions use the same tools."""
+    return _interned(names) if len(names) <= MAX_INTERNED else names
+
+
+@lru_cache(maxsize=128)
+def _interned(names: frozenset[str]) -> frozenset[str]:
     return names
 
 

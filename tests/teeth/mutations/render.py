@@ -565,6 +565,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         (PROJECTION,),
     ),
     Mutation(
+        "projection: large sets of tool names are kept after their sessions",
+        "actors/core/transcript/transcript.py:_intern",
+        "len(names) <= MAX_INTERNED",
+        "True",
+        (
+            "tests/core/test_projection.py::test_lanes_share_small_sets_of_tool_names_and_no_large_set_is_kept",
+        ),
+    ),
+    Mutation(
         "projection: ids of earlier requests are reused",
         "actors/core/transcript/transcript.py:Projection._is_free",
         "emitted not in self._taken and (not (self._has_given and emitted in self._used))",

@@ -540,7 +540,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "host router: the name of a named owner is not looked up",
         f"{SEARCH}:HostSearch._read_hosts",
         "owner is not None and owner == self._here and not self._route.avoids(owner, now)",
-        "owner in (self._here, self._named)",
+        "owner in (self._here, self._named_owner)",
         (
             f"{SEARCHES}::test_an_owner_that_loses_a_request_twice_counts_as_one_host",
             f"{SEARCHES}::test_this_host_is_avoided_after_it_has_lost_the_request",
