@@ -302,3 +302,11 @@ def test_the_number_of_remembered_owners_is_bounded_and_the_oldest_is_forgotten(
 def test_an_invalid_limit_is_rejected(value: object) -> None:
     with pytest.raises(ConfigError, match=r"RouterLimits\(deadline=\) takes a number greater than 0"):
         RouterLimits(deadline=value)  # type: ignore[arg-type]  # the case under test
+
+
+def test_the_owner_is_not_reachable_while_it_is_excluded() -> None:
+    table = RoutingTable(LIMITS)
+    table.record_owner("s", A)
+    table.record(A, rejection("unreachable"), 1.0)
+    until = 1.0 + LIMITS.exclusion_time
+    assert [table.reachable_owner("s", now) for now in (1.0, until - 0.1, until + 0.1)] == [None, None, A]

@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{TABLE}.reachable_owner",
         "None if owner in self.unreachable(now) else owner",
         "owner",
-        (GENERATED,),
+        (f"{ROUTING}::test_the_owner_is_not_reachable_while_it_is_excluded",),
     ),
     Mutation(
         "host router: unreachable hosts are not excluded",
